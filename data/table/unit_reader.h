@@ -7,23 +7,13 @@
 #include <vector>
 
 #include "core/base/status.h"
-#include "data/table/cut_records.h"
 #include "data/table/table_files.h"
 #include "data/table/table_header.h"
 #include "data/table/table_part.h"
 #include "data/table/text_pieces.h"
+#include "data/table/unit_report.h"
 
 namespace tenon {
-
-/// A record that was left out, and where it is.
-struct RejectedRecord {
-  BadRecord::Kind kind;
-  int64_t byte;      // from the beginning of the unit, decompressed
-  int64_t line;      // ends of lines from the beginning of the unit to it
-  int64_t fields;    // as in BadRecord
-  std::string text;  // its first kShownBytes bytes
-  static constexpr size_t kShownBytes = 4096;
-};
 
 /// How a table is read, and what of it.
 struct TableSchema {
@@ -47,6 +37,8 @@ class UnitReader {
   /// Gives the next part; false at the end. Errors name the file.
   StatusOr<bool> Next(TablePart* part);
 
+  /// How the unit is taken to begin, before the first part is read.
+  TextState state() const { return pieces_->state(); }
   /// How the records of the unit depend on how it begins; of a compressed one, of its last part.
   const PartScan& scan() const { return piece_.scan; }
   /// The records that were left out so far.

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "core/base/status.h"
+#include "data/files/file.h"
+#include "data/table/packed_column.h"
+#include "data/table/table_files.h"
+#include "data/table/text_levels.h"
+#include "data/table/unit_reader.h"
+#include "data/table/unit_report.h"
+
+namespace tenon {
+
+/// Rows of a table, in memory.
+struct TableBlock {
+  int64_t num_rows = 0;
+  std::vector<PackedColumn> columns;  // as in the schema
+};
+
+/// The levels of a column of texts, and how many rows have each.
+struct ColumnLevels {
+  TextLevels levels;
+  std::vector<int64_t> counts;  // by code
+};
+
+/// The units of a table that one task reads, in memory. Changed by one thread at a time.
+class TableShard {
+ public:
+  /// A unit to read, and how it begins, when that is known.
+  struct ReadUnit {
+    int64_t unit;  // in `units`
+    std::optional<TextState> state;
+  };
+
+  /// Nothing is read yet.
+  TableShard(std::vector<TableFile> files, TableSchema schema, std::vector<TableUnit> units);
+
+  const TableSchema& schema() const { return schema_; }
+  int64_t num_units() const { return static_cast<int64_t>(units_.size()); }
+
+  /// Reads units, several at once, in the place of what was read of them before. After an error
+  /// the units are as they were.
+  Status Read(absl::Span<const ReadUnit> units, const FileContext& context = {});
+  /// Has columns be texts whatever their values: units that are read from now on.
+  void TakeAsText(absl::Span<const int64_t> columns);
+
+  /// The report and the rows of the last reading of a unit.
+  const UnitReport& report(int64_t unit) const { return read_[unit].report; }
+  const std::vector<TableBlock>& blocks(int64_t unit) const { return read_[unit].blocks; }
+  /// The levels to which the codes of a unit's blocks refer.
+  const TextLevels& levels(int64_t unit, int64_t column) const {
+    return read_[unit].levels[column];
+  }
+  /// The levels of all units, in the order in which they come. REQUIRES: the column is of texts in
+  /// every unit that was read.
+  ColumnLevels LevelsOf(int64_t column) const;
+  /// The size of what was read.
+  int64_t bytes() const;
+
+ private:
+  struct UnitRead {
+    UnitReport report;
+    std::vector<TableBlock> blocks;
+    std::vector<TextLevels> levels;  // by column; the codes of the blocks refer to them
+  };
+
+  /// Reads a unit; nothing when a column's parts are of two kinds, which `schema` has as text then.
+  StatusOr<std::optional<UnitRead>> ReadOnce(const ReadUnit& unit, TableSchema* schema,
+                                             const FileContext& context) const;
+  StatusOr<UnitRead> ReadOne(const ReadUnit& unit, const FileContext& context) const;
+
+  const std::vector<TableFile> files_;
+  TableSchema schema_;
+  const std::vector<TableUnit> units_;
+  std::vector<UnitRead> read_;  // by unit
+};
+
+}  // namespace tenon

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/table/table_shard.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "core/base/strings.h"
+#include "tests/data/sample_files.h"
+
+namespace tenon {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+class TableShardTest : public ::testing::Test {
+ protected:
+  /// A shard with all units of a file, whose columns it reads.
+  TableShard ShardOf(const std::string& path, int64_t unit_bytes) {
+    const auto files = FindTableFiles({path}).value();
+    TableSchema schema;
+    schema.header = ReadTableHeader(files, schema.format).value();
+    for (size_t c = 0; c < schema.header.names.size(); ++c) {
+      schema.columns.push_back({static_cast<int64_t>(c)});
+    }
+    return TableShard(files, schema, CutIntoUnits(files, unit_bytes));
+  }
+  static std::vector<TableShard::ReadUnit> AllOf(const TableShard& shard) {
+    std::vector<TableShard::ReadUnit> units;
+    for (int64_t u = 0; u < shard.num_units(); ++u) units.push_back({u, std::nullopt});
+    return units;
+  }
+
+  const TemporaryFolder folder_;
+};
+
+TEST_F(TableShardTest, ColumnsComeBackFromAllUnits) {
+  std::string text = "n,t\n";
+  for (int i = 0; i < 1000; ++i)
+    StrAppend(&text, i, ",", i % 7 == 0 ? "NA" : StrCat("k", i % 5), "\n");
+  TableShard shard = ShardOf(folder_.Write("t.csv", text), 500);
+  EXPECT_GT(shard.num_units(), 10);
+  ASSERT_TRUE(shard.Read(AllOf(shard)).ok());
+  double next = 0;
+  int64_t rows = 0, missing = 0;
+  for (int64_t u = 0; u < shard.num_units(); ++u) {
+    rows += shard.report(u).num_rows;
+    missing += shard.report(u).columns[1].num_missing;
+    for (const TableBlock& block : shard.blocks(u)) {
+      std::vector<double> numbers(block.num_rows);
+      block.columns[0].CopyNumbers(0, block.num_rows, numbers.data());
+      for (const double number : numbers) EXPECT_EQ(number, next++);
+    }
+  }
+  EXPECT_EQ(rows, 1000);
+  EXPECT_EQ(missing, 143);
+  const ColumnLevels levels = shard.LevelsOf(1);
+  EXPECT_EQ(levels.levels.size(), 5);
+  EXPECT_EQ(levels.levels.text(0), "k1");
+  EXPECT_EQ(std::accumulate(levels.counts.begin(), levels.counts.end(), int64_t{0}), 857);
+  EXPECT_GT(shard.bytes(), 2500);
+  EXPECT_LT(shard.bytes(), 3000);  // a byte a row for texts, two for most of the numbers
+}
+
+TEST_F(TableShardTest, AUnitThatBeganWithinQuotesIsReadAgain) {
+  const std::string text = "a\n\"x\ny,z\nw\"\nb\n";
+  TableShard shard = ShardOf(folder_.Write("t.csv", text), 6);
+  ASSERT_EQ(shard.num_units(), 2);
+  ASSERT_TRUE(shard.Read(AllOf(shard)).ok());
+  const auto& way = shard.report(0).scan.from[static_cast<int>(shard.report(0).began)];
+  EXPECT_EQ(way->end, TextState::kQuoted);
+  EXPECT_NE(shard.report(1).began, TextState::kQuoted);
+  EXPECT_EQ(shard.report(1).num_rows, 2);
+  ASSERT_TRUE(shard.Read({{{1, way->end}}}).ok());
+  EXPECT_EQ(shard.report(1).num_rows, 1);
+  const ColumnLevels levels = shard.LevelsOf(0);
+  ASSERT_EQ(levels.levels.size(), 2);
+  EXPECT_EQ(levels.levels.text(0), "x\ny,z\nw");
+  EXPECT_EQ(levels.levels.text(1), "b");
+}
+
+TEST_F(TableShardTest, ColumnsAreTextsWhereThatIsAskedFor) {
+  const std::string path = folder_.Write("t.csv", "a,b\n1,x\n02,3\n2.50,-\n");
+  TableShard shard = ShardOf(path, 1000);
+  ASSERT_TRUE(shard.Read(AllOf(shard)).ok());
+  EXPECT_FALSE(shard.report(0).columns[0].is_text);
+  EXPECT_TRUE(shard.report(0).columns[0].has_leading_zeros);
+  EXPECT_TRUE(shard.report(0).columns[1].is_text);
+  EXPECT_EQ(shard.report(0).columns[1].num_numbers, 1);
+  shard.TakeAsText({0});
+  ASSERT_TRUE(shard.Read(AllOf(shard)).ok());
+  EXPECT_TRUE(shard.report(0).columns[0].is_text);
+  EXPECT_EQ(shard.report(0).columns[0].num_numbers, 3);
+  EXPECT_EQ(shard.levels(0, 0).text(1), "02");
+}
+
+/// A compressed file is a unit of several parts; the last one has the text.
+TEST_F(TableShardTest, AColumnThatIsTextInOnePartIsTextInAll) {
+  std::string text = "a\n";
+  int64_t rows = 0;
+  while (static_cast<int64_t>(text.size()) < UnitReader::kPartBytes + 1000) {
+    StrAppend(&text, rows++ % 1000, "\n");
+  }
+  text += "late\n";
+  auto zipped = MakeCompressor(OpenOutput(folder_ / "t.csv.gz").value(), Compression::kGzip);
+  ASSERT_TRUE(zipped->Append(text).ok() && zipped->Close().ok());
+  TableShard shard = ShardOf(folder_ / "t.csv.gz", 1000);
+  ASSERT_TRUE(shard.Read(AllOf(shard)).ok());
+  EXPECT_EQ(shard.blocks(0).size(), 2u);
+  EXPECT_EQ(shard.report(0).num_rows, rows + 1);
+  EXPECT_EQ(shard.report(0).columns[0].num_numbers, rows);
+  EXPECT_EQ(shard.LevelsOf(0).counts.back(), 1);
+  EXPECT_EQ(shard.levels(0, 0).size(), 1001);
+}
+
+TEST_F(TableShardTest, AnErrorLeavesWhatWasThere) {
+  const std::string path = folder_.Write("t.csv", "a\n1\n2\n");
+  TableShard shard = ShardOf(path, 1000);
+  ASSERT_TRUE(shard.Read(AllOf(shard)).ok());
+  folder_.Write("t.csv", "a\n1\n2\n3\n");
+  EXPECT_THAT(Message(shard.Read(AllOf(shard))), HasSubstr("was changed while"));
+  EXPECT_EQ(shard.report(0).num_rows, 2);
+}
+
+}  // namespace
+}  // namespace tenon
