@@ -45,6 +45,11 @@ bool ReadShortNumber(std::string_view text, double* value, bool* leading_zero) {
   return true;
 }
 
+bool IsMissing(std::string_view text, const TableFormat& format) {
+  const auto& missing = format.missing;
+  return text.empty() || std::find(missing.begin(), missing.end(), text) != missing.end();
+}
+
 /// Reads a column, some records at a time.
 class ColumnReader {
  public:
@@ -74,7 +79,7 @@ class ColumnReader {
     for (int64_t i = 0; i < records.num_records(); ++i) {
       const std::string_view text =
           FieldText(records.Field(i, column_), format_->quotes, &unquoted_);
-      const bool missing = IsMissing(text);
+      const bool missing = IsMissing(text, *format_);
       part_->codes.push_back(missing ? -1 : part_->levels.Code(text));
       part_->num_missing += missing ? 1 : 0;
     }
@@ -95,7 +100,7 @@ class ColumnReader {
       const std::string_view field = records.Field(i, column_);
       if (ReadShortNumber(field, value, &part_->has_leading_zeros)) continue;
       const std::string_view text = FieldText(field, format_->quotes, &unquoted_);
-      if (IsMissing(text)) {
+      if (IsMissing(text, *format_)) {
         *value = kMissingNumber;
       } else if (!ReadFieldNumber(text, value)) {
         return false;
@@ -103,11 +108,6 @@ class ColumnReader {
       part_->num_missing += std::isnan(*value) ? 1 : 0;
     }
     return true;
-  }
-
-  bool IsMissing(std::string_view text) const {
-    return text.empty() || std::find(format_->missing.begin(), format_->missing.end(), text) !=
-                               format_->missing.end();
   }
 
   int64_t column_;
@@ -119,6 +119,24 @@ class ColumnReader {
 };
 
 }  // namespace
+
+std::vector<FoundText> FindTexts(std::string_view text, const TableFormat& format,
+                                 int64_t num_columns, int64_t place, size_t most) {
+  std::vector<FoundText> found;
+  std::vector<BadRecord> bad;
+  std::string unquoted;
+  double number;
+  RecordCutter records(text, format, num_columns);
+  while (records.Next(kCutBytes, &bad)) {
+    for (int64_t r = 0; r < records.num_records(); ++r) {
+      const std::string_view value = FieldText(records.Field(r, place), format.quotes, &unquoted);
+      if (IsMissing(value, format) || ReadFieldNumber(value, &number)) continue;
+      if (found.size() == most) return found;
+      found.push_back({records.begin(r), std::string(value)});
+    }
+  }
+  return found;
+}
 
 TablePart ReadTablePart(std::string_view text, const TableFormat& format, int64_t num_columns,
                         absl::Span<const WantedColumn> wanted) {

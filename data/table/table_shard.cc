@@ -145,6 +145,15 @@ Status TableShard::Read(absl::Span<const ReadUnit> units, const FileContext& con
   return OkStatus();
 }
 
+StatusOr<std::vector<PlacedText>> TableShard::FindTexts(const ReadUnit& what, int64_t column,
+                                                        size_t most,
+                                                        const FileContext& context) const {
+  const TableUnit& unit = units_[what.unit];
+  TENON_ASSIGN_OR_RETURN(const auto reader,
+                         UnitReader::Open(files_[unit.file], unit, what.state, schema_, context));
+  return reader->FindTexts(column, most);
+}
+
 ColumnLevels TableShard::LevelsOf(int64_t column) const {
   ColumnLevels all;
   for (const UnitRead& read : read_) {

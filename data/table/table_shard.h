@@ -46,6 +46,9 @@ class TableShard {
   /// Reads units, several at once, in the place of what was read of them before. After an error
   /// the units are as they were.
   Status Read(absl::Span<const ReadUnit> units, const FileContext& context = {});
+  /// The first values of a column in a unit that are neither numbers nor missing, `most` at most.
+  StatusOr<std::vector<PlacedText>> FindTexts(const ReadUnit& unit, int64_t column, size_t most,
+                                              const FileContext& context = {}) const;
   /// Has columns be texts whatever their values: units that are read from now on.
   void TakeAsText(absl::Span<const int64_t> columns);
 

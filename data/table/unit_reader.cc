@@ -27,20 +27,43 @@ StatusOr<bool> UnitReader::Next(TablePart* part) {
   return Annotate(found.status(), StrCat("'", file_.path, "'"));
 }
 
-StatusOr<bool> UnitReader::Read(TablePart* part) {
+StatusOr<bool> UnitReader::NextRecords(std::string_view* records) {
   if (begun_ && !file_.compressed) return false;
   const int64_t bytes = file_.compressed ? kPartBytes : unit_.end - unit_.begin;
   TENON_ASSIGN_OR_RETURN(const bool found, pieces_->Next(static_cast<size_t>(bytes), &piece_));
   if (!found) return false;
-  std::string_view records = piece_.records;
+  *records = piece_.records;
   if (unit_.begin == 0 && !begun_) {
-    TENON_ASSIGN_OR_RETURN(records, WithoutHeader(records, schema_.header, schema_.format));
+    TENON_ASSIGN_OR_RETURN(*records, WithoutHeader(*records, schema_.header, schema_.format));
   }
   begun_ = true;
-  const auto num_columns = static_cast<int64_t>(schema_.header.names.size());
-  *part = ReadTablePart(records, schema_.format, num_columns, schema_.columns);
+  return true;
+}
+
+StatusOr<bool> UnitReader::Read(TablePart* part) {
+  std::string_view records;
+  TENON_ASSIGN_OR_RETURN(const bool found, NextRecords(&records));
+  if (!found) return false;
+  *part = ReadTablePart(records, schema_.format, num_columns(), schema_.columns);
   Reject(records, part->bad);
   return true;
+}
+
+StatusOr<std::vector<PlacedText>> UnitReader::FindTexts(int64_t column, size_t most) {
+  std::vector<PlacedText> placed;
+  std::string_view records;
+  while (placed.size() < most) {
+    TENON_ASSIGN_OR_RETURN(const bool found, NextRecords(&records));
+    if (!found) break;
+    const int64_t place = schema_.columns[column].place;
+    for (FoundText& text :
+         tenon::FindTexts(records, schema_.format, num_columns(), place, most - placed.size())) {
+      const char* const record = records.data() + text.record;
+      const auto lines = std::count(piece_.records.data(), record, '\n');
+      placed.push_back({std::move(text.text), piece_.lines_before + lines});
+    }
+  }
+  return placed;
 }
 
 void UnitReader::Reject(std::string_view text, const std::vector<BadRecord>& bad) {

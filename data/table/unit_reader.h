@@ -37,6 +37,10 @@ class UnitReader {
   /// Gives the next part; false at the end. Errors name the file.
   StatusOr<bool> Next(TablePart* part);
 
+  /// The first values of a column that are neither numbers nor missing, `most` at most: instead of
+  /// the parts.
+  StatusOr<std::vector<PlacedText>> FindTexts(int64_t column, size_t most);
+
   /// How the unit is taken to begin, before the first part is read.
   TextState state() const { return pieces_->state(); }
   /// How the records of the unit depend on how it begins; of a compressed one, of its last part.
@@ -49,7 +53,10 @@ class UnitReader {
   UnitReader(const TableFile& file, const TableUnit& unit, const TableSchema& schema,
              std::unique_ptr<TextPieces> pieces)
       : file_(file), unit_(unit), schema_(schema), pieces_(std::move(pieces)) {}
+  /// Gives the records of the next part, without the header; false at the end.
+  StatusOr<bool> NextRecords(std::string_view* records);
   StatusOr<bool> Read(TablePart* part);
+  int64_t num_columns() const { return static_cast<int64_t>(schema_.header.names.size()); }
   void Reject(std::string_view text, const std::vector<BadRecord>& bad);
 
   const TableFile& file_;

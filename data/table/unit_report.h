@@ -21,6 +21,12 @@ struct RejectedRecord {
   std::string text;  // its first kShownBytes bytes
 };
 
+/// A value of a unit, and where it is.
+struct PlacedText {
+  std::string text;
+  int64_t line;  // ends of lines from the beginning of the unit to its record
+};
+
 /// What a column of a unit turned out to be.
 struct ColumnReport {
   bool is_text = false;
