@@ -14,7 +14,6 @@
 namespace tenon {
 namespace {
 
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 class TableShardTest : public ::testing::Test {
