@@ -45,6 +45,14 @@ bool ReadShortNumber(std::string_view text, double* value, bool* leading_zero) {
   return true;
 }
 
+/// Whether a number, perhaps with white space and a sign before it, begins with a zero that says
+/// nothing of its value.
+bool HasLeadingZero(std::string_view number) {
+  const size_t first = number.find_first_not_of(" \t\n\v\f\r+-");
+  return first + 1 < number.size() && number[first] == '0' &&
+         static_cast<unsigned>(number[first + 1] - '0') < 10;
+}
+
 bool IsMissing(std::string_view text, const TableFormat& format) {
   const auto& missing = format.missing;
   return text.empty() || std::find(missing.begin(), missing.end(), text) != missing.end();
@@ -102,7 +110,9 @@ class ColumnReader {
       const std::string_view text = FieldText(field, format_->quotes, &unquoted_);
       if (IsMissing(text, *format_)) {
         *value = kMissingNumber;
-      } else if (!ReadFieldNumber(text, value)) {
+      } else if (ReadFieldNumber(text, value)) {
+        part_->has_leading_zeros |= HasLeadingZero(text);
+      } else {
         return false;
       }
       part_->num_missing += std::isnan(*value) ? 1 : 0;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/base/hash_map.h"
 #include "core/base/parallel.h"
 #include "core/memory/counted_memory.h"
 #include "data/csv/read_number.h"
@@ -13,6 +14,8 @@ namespace {
 
 /// What reading and cutting a byte costs, about.
 constexpr double kNsOfByte = 4;
+/// What recoding a column of a unit costs, about: some 100,000 rows.
+constexpr double kNsOfRecodedUnit = 2e5;
 
 /// The rows with each level.
 CountedVector<int64_t> CountLevels(absl::Span<const int32_t> codes, int32_t num_levels) {
@@ -168,6 +171,34 @@ ColumnLevels TableShard::LevelsOf(int64_t column) const {
     }
   }
   return all;
+}
+
+void TableShard::Recode(int64_t column, const std::vector<std::string>& texts) {
+  flat_hash_map<std::string_view, int32_t> places;
+  for (size_t i = 0; i < texts.size(); ++i) places[texts[i]] = static_cast<int32_t>(i);
+  const auto count = static_cast<int64_t>(read_.size());
+  ParallelFor(count, kNsOfRecodedUnit, [&](int64_t begin, int64_t end) {
+    for (int64_t u = begin; u < end; ++u) {
+      if (!read_[u].blocks.empty()) RecodeUnit(column, places, &read_[u]);
+    }
+  });
+}
+
+void TableShard::RecodeUnit(int64_t column, const flat_hash_map<std::string_view, int32_t>& places,
+                            UnitRead* unit) {
+  TextLevels& levels = unit->levels[column];
+  CountedVector<int32_t> codes(levels.size());
+  for (int32_t i = 0; i < levels.size(); ++i) {
+    const auto found = places.find(levels.text(i));
+    codes[i] = found == places.end() ? -1 : found->second;
+  }
+  for (TableBlock& block : unit->blocks) {
+    CountedVector<int32_t> values(block.num_rows);
+    block.columns[column].CopyCodes(0, block.num_rows, values.data());
+    for (int32_t& value : values) value = value < 0 ? -1 : codes[value];
+    block.columns[column] = PackedColumn::OfCodes(values);
+  }
+  levels = TextLevels();
 }
 
 int64_t TableShard::bytes() const {

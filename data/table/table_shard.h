@@ -3,9 +3,12 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/types/span.h"
+#include "core/base/hash_map.h"
 #include "core/base/status.h"
 #include "data/files/file.h"
 #include "data/table/packed_column.h"
@@ -52,6 +55,10 @@ class TableShard {
   /// Has columns be texts whatever their values: units that are read from now on.
   void TakeAsText(absl::Span<const int64_t> columns);
 
+  /// Has the codes of a column of texts be places in `texts`, distinct ones, in all units; -1 for
+  /// a text that is not among them, which is missing then. REQUIRES: as LevelsOf.
+  void Recode(int64_t column, const std::vector<std::string>& texts);
+
   /// The report and the rows of the last reading of a unit.
   const UnitReport& report(int64_t unit) const { return read_[unit].report; }
   const std::vector<TableBlock>& blocks(int64_t unit) const { return read_[unit].blocks; }
@@ -60,7 +67,7 @@ class TableShard {
     return read_[unit].levels[column];
   }
   /// The levels of all units, in the order in which they come. REQUIRES: the column is of texts in
-  /// every unit that was read.
+  /// every unit that was read, and was not recoded.
   ColumnLevels LevelsOf(int64_t column) const;
   /// The size of what was read.
   int64_t bytes() const;
@@ -75,6 +82,8 @@ class TableShard {
   /// Reads a unit; nothing when a column's parts are of two kinds, which `schema` has as text then.
   StatusOr<std::optional<UnitRead>> ReadOnce(const ReadUnit& unit, TableSchema* schema,
                                              const FileContext& context) const;
+  static void RecodeUnit(int64_t column, const flat_hash_map<std::string_view, int32_t>& places,
+                         UnitRead* unit);
   StatusOr<UnitRead> ReadOne(const ReadUnit& unit, const FileContext& context) const;
 
   const std::vector<TableFile> files_;

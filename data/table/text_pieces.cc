@@ -69,7 +69,10 @@ StatusOr<size_t> TextPieces::FindEnd(size_t own, TextState* state) {
 StatusOr<bool> TextPieces::Next(size_t bytes, TextPiece* piece) {
   buffer_.erase(0, begin_);
   begin_ = 0;
-  if (offset_ == 0 && !before_) TENON_RETURN_IF_ERROR(PassOverMark());
+  if (offset_ == 0 && !before_) {
+    TENON_RETURN_IF_ERROR(PassOverMark());
+    bytes -= std::min(bytes, begin_);  // the mark is one of the bytes that are asked for
+  }
   TENON_RETURN_IF_ERROR(Hold(bytes));
   const std::string_view own = std::string_view(buffer_).substr(begin_, bytes);
   if (own.empty()) return false;

@@ -35,9 +35,9 @@ class TextPieces {
   TextPieces(std::unique_ptr<ByteSource> source, std::optional<char> before,
              std::optional<TextState> state, const TableFormat& format);
 
-  /// Gives the next piece, of `bytes` bytes but for the last one, in the place of the one before;
-  /// false at the end. InvalidArgument for text in UTF-16; DataLoss where the text cannot be in the
-  /// state that was given.
+  /// Gives the next piece, of `bytes` bytes, which are more than a mark of UTF-8 has, or fewer at
+  /// the end, in the place of the one before; false at the end. InvalidArgument for text in UTF-16;
+  /// DataLoss where the text cannot be in the state that was given.
   StatusOr<bool> Next(size_t bytes, TextPiece* piece);
   /// The state in which the next piece is taken to begin.
   TextState state() const { return state_; }

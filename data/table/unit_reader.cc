@@ -32,11 +32,16 @@ StatusOr<bool> UnitReader::NextRecords(std::string_view* records) {
   const int64_t bytes = file_.compressed ? kPartBytes : unit_.end - unit_.begin;
   TENON_ASSIGN_OR_RETURN(const bool found, pieces_->Next(static_cast<size_t>(bytes), &piece_));
   if (!found) return false;
-  *records = piece_.records;
-  if (unit_.begin == 0 && !begun_) {
-    TENON_ASSIGN_OR_RETURN(*records, WithoutHeader(*records, schema_.header, schema_.format));
-  }
   begun_ = true;
+  *records = piece_.records;
+  if (is_behind_header_) return true;
+  const bool is_empty = records->find_first_not_of("\r\n") == std::string_view::npos;
+  if (is_empty && !file_.compressed && unit_.end < file_.size) {
+    return InvalidArgument("found ", unit_.end, " bytes of empty lines at the beginning, wanted ",
+                           "the names of the columns");
+  }
+  TENON_ASSIGN_OR_RETURN(*records, WithoutHeader(*records, schema_.header, schema_.format));
+  is_behind_header_ = !is_empty;
   return true;
 }
 

@@ -52,7 +52,11 @@ class UnitReader {
  private:
   UnitReader(const TableFile& file, const TableUnit& unit, const TableSchema& schema,
              std::unique_ptr<TextPieces> pieces)
-      : file_(file), unit_(unit), schema_(schema), pieces_(std::move(pieces)) {}
+      : file_(file),
+        unit_(unit),
+        schema_(schema),
+        pieces_(std::move(pieces)),
+        is_behind_header_(unit.begin > 0 || schema.header.record.empty()) {}
   /// Gives the records of the next part, without the header; false at the end.
   StatusOr<bool> NextRecords(std::string_view* records);
   StatusOr<bool> Read(TablePart* part);
@@ -65,6 +69,7 @@ class UnitReader {
   const std::unique_ptr<TextPieces> pieces_;
   TextPiece piece_;
   bool begun_ = false;
+  bool is_behind_header_;
   int64_t num_rejected_ = 0;
   std::vector<RejectedRecord> rejected_;
 };

@@ -82,7 +82,7 @@ TEST(IdxTest, AnythingElseIsRefused) {
 }
 
 /// A folder with six training and three test images of 2 by 2 pixels.
-class MnistTest : public testing::Test {
+class MnistTest : public ::testing::Test {
  protected:
   MnistTest() {
     std::string pixels;

@@ -134,6 +134,15 @@ TEST_F(TableFilesTest, HeadersThatCannotBe) {
             "there are two columns 'month', wanted one");
 }
 
+TEST_F(TableFilesTest, AHeaderBehindManyEmptyLinesIsAnError) {
+  const auto files = FindTableFiles({folder_.Write("t.csv", "\n\n\n\n\na\n1\n")}).value();
+  const TableSchema schema = SchemaOf(files);
+  TablePart part;
+  EXPECT_THAT(Message((*UnitReader::Open(files[0], {0, 0, 4}, {}, schema))->Next(&part).status()),
+              HasSubstr("found 4 bytes of empty lines at the beginning, wanted the names"));
+  EXPECT_THAT(ReadRows(files, schema, 100), ElementsAre("1"));
+}
+
 /// A table with line ends in quotes, in units of all sizes.
 TEST_F(TableFilesTest, EveryRowIsInOneUnit) {
   std::mt19937 random(1);

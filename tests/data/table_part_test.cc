@@ -46,7 +46,10 @@ TEST(TablePartTest, MissingValuesAreCounted) {
 
 TEST(TablePartTest, NumbersWithZerosBeforeThemAreSaid) {
   EXPECT_TRUE(ReadOne("12\n007\n").has_leading_zeros);
-  EXPECT_FALSE(ReadOne("12\n0\n0.5\n-0.25\n").has_leading_zeros);
+  EXPECT_FALSE(ReadOne("12\n0\n0.5\n-0.25\n\"0\"\n\"0.5\"\n 0 \n").has_leading_zeros);
+  for (const char* code : {"\"007\"", " 007", "-007", "+01", "00000000000000000000001", "01e2"}) {
+    EXPECT_TRUE(ReadOne(StrCat("12\n", code, "\n")).has_leading_zeros) << code;
+  }
 }
 
 TEST(TablePartTest, AColumnThatTurnsOutToBeTextLateIsReadAgain) {

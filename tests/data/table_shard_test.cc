@@ -9,11 +9,13 @@
 #include <vector>
 
 #include "core/base/strings.h"
+#include "data/table/merge_levels.h"
 #include "tests/data/sample_files.h"
 
 namespace tenon {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 class TableShardTest : public ::testing::Test {
@@ -63,6 +65,64 @@ TEST_F(TableShardTest, ColumnsComeBackFromAllUnits) {
   EXPECT_EQ(std::accumulate(levels.counts.begin(), levels.counts.end(), int64_t{0}), 857);
   EXPECT_GT(shard.bytes(), 2500);
   EXPECT_LT(shard.bytes(), 3000);  // a byte a row for texts, two for most of the numbers
+}
+
+TEST_F(TableShardTest, LevelsAreMergedInOneOrderHoweverManyShardsThereAre) {
+  std::string text = "t,n\n";
+  for (int i = 0; i < 500; ++i) {
+    StrAppend(&text, i % 3 == 0 ? "b" : i % 3 == 1 ? "B" : "NA", ",", i % 12, "\n");
+  }
+  const std::string path = folder_.Write("t.csv", text);
+  TableLevels wanted;
+  for (const int64_t num_shards : {1, 2, 3}) {
+    std::vector<TableShard> shards;
+    std::vector<std::vector<ColumnLevels>> levels(2);
+    for (int64_t s = 0; s < num_shards; ++s) {
+      shards.push_back(ShardOf(path, 300));
+      TableShard& shard = shards.back();
+      shard.TakeAsText({0, 1});
+      std::vector<TableShard::ReadUnit> own;
+      for (int64_t u = s; u < shard.num_units(); u += num_shards) own.push_back({u, std::nullopt});
+      ASSERT_TRUE(shard.Read(own).ok());
+      for (int64_t c = 0; c < 2; ++c) levels[c].push_back(shard.LevelsOf(c));
+    }
+    for (int64_t c = 0; c < 2; ++c) {
+      std::vector<const ColumnLevels*> parts;
+      for (auto part = levels[c].rbegin(); part != levels[c].rend(); ++part) {
+        parts.push_back(&*part);
+      }
+      const TableLevels merged = MergeLevels(parts);
+      if (c == 0) EXPECT_THAT(merged.texts, ElementsAre("B", "b"));
+      if (c == 0) EXPECT_THAT(merged.counts, ElementsAre(167, 167));
+      if (c == 1) {
+        EXPECT_THAT(merged.texts,
+                    ElementsAre("0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11"));
+      }
+      std::vector<int64_t> counts(merged.texts.size());
+      for (TableShard& shard : shards) {
+        shard.Recode(c, merged.texts);
+        for (int64_t u = 0; u < shard.num_units(); ++u) {
+          for (const TableBlock& block : shard.blocks(u)) {
+            std::vector<int32_t> codes(block.num_rows);
+            block.columns[c].CopyCodes(0, block.num_rows, codes.data());
+            for (const int32_t code : codes) {
+              if (code >= 0) ++counts[code];
+            }
+          }
+        }
+      }
+      EXPECT_EQ(counts, merged.counts);
+    }
+  }
+}
+
+TEST_F(TableShardTest, ALevelThatIsNotAskedForIsMissing) {
+  TableShard shard = ShardOf(folder_.Write("t.csv", "t\nx\ny\nz\n\"\"\n"), 1000);
+  ASSERT_TRUE(shard.Read(AllOf(shard)).ok());
+  shard.Recode(0, {"z", "x"});
+  std::vector<int32_t> codes(4);
+  shard.blocks(0)[0].columns[0].CopyCodes(0, 4, codes.data());
+  EXPECT_THAT(codes, ElementsAre(1, -1, 0, -1));
 }
 
 TEST_F(TableShardTest, AUnitThatBeganWithinQuotesIsReadAgain) {

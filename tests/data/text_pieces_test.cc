@@ -110,6 +110,18 @@ TEST(TextPiecesTest, TheMarkOfUtf8IsPassedOver) {
             "the text is in UTF-16, wanted UTF-8");
 }
 
+/// The mark is within the unit: the next one begins where this one ends.
+TEST(TextPiecesTest, TheMarkOfUtf8CountsAsBytes) {
+  const TableFormat format;
+  TextPiece piece;
+  auto pieces = PiecesOf(
+      "\xef\xbb\xbf"
+      "a\nb\nc\n",
+      0, format);
+  ASSERT_TRUE(pieces->Next(5, &piece).value());
+  EXPECT_EQ(piece.records, "a\n");
+}
+
 TEST(TextPiecesTest, AStateThatCannotBeIsAnError) {
   const TableFormat format;
   TextPiece piece;

@@ -9,8 +9,10 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_split.h"
 #include "core/base/strings.h"
 #include "tests/data/sample_files.h"
+#include "train/glm/design_columns.h"
 
 namespace tenon {
 namespace {
@@ -35,6 +37,24 @@ std::string TermsOf(std::string_view text) {
   std::string terms = formula.has_intercept ? "1" : "0";
   for (const FormulaTerm& term : formula.terms) StrAppend(&terms, " ", term.label);
   return terms;
+}
+
+/// The names of the design's columns for a table as make_formulas.R has it.
+std::string ColumnsOf(std::string_view text) {
+  const Formula formula = Parse(text);
+  std::vector<DesignVariable> variables;
+  for (const FormulaVariable& variable : formula.variables) {
+    DesignVariable made;
+    if (variable.label == "a") made = {true, {"p", "q", "r"}, 0};
+    if (variable.label == "c") made = {true, {"s", "t"}, 0};
+    if (variable.label == "flight no") made = {true, {"7", "8"}, 0};
+    variables.push_back(made);
+  }
+  std::vector<std::string> names;
+  for (const DesignColumn& column : ListDesignColumns(formula, variables)) {
+    names.push_back(NameOfColumn(formula, variables, column));
+  }
+  return Join(names, " ");
 }
 
 std::string ErrorOf(std::string_view text) {
@@ -152,18 +172,23 @@ TEST(FormulaTest, ErrorsSayWhereAndWhat) {
   EXPECT_NE(ErrorOf(StrCat("y ~ I(", std::string(100000, '-'), "a)")), "");
 }
 
-/// Lines "formula<tab>terms", which tests/data/glm/make_formulas.R wrote.
+/// Lines "formula<tab>terms<tab>columns", which tests/data/glm/make_formulas.R wrote.
 TEST(FormulaTest, RandomFormulasHaveTheTermsOfR) {
   std::ifstream file(SamplePath("glm/formulas.tsv"));
   std::string line;
-  int count = 0;
+  int count = 0, with_columns = 0;
   while (std::getline(file, line)) {
     if (line.starts_with('#')) continue;
-    const size_t tab = line.find('\t');
-    ASSERT_EQ(TermsOf(line.substr(0, tab)), line.substr(tab + 1)) << line;
+    const std::vector<std::string> fields = absl::StrSplit(line, '\t');
+    ASSERT_EQ(fields.size(), 3u) << line;
+    ASSERT_EQ(TermsOf(fields[0]), fields[1]) << line;
     ++count;
+    if (fields[2].empty()) continue;
+    ASSERT_EQ(ColumnsOf(fields[0]), fields[2]) << line;
+    ++with_columns;
   }
   EXPECT_GE(count, 1000);
+  EXPECT_GE(with_columns, 300);
 }
 
 }  // namespace

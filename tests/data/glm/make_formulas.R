@@ -1,10 +1,14 @@
 #!/usr/bin/env Rscript
 # SPDX-License-Identifier: Apache-2.0
-# Writes formulas.tsv: random formulas, and the terms that R's terms() finds in them, behind 1 or 0 for the
-# intercept. Run: Rscript make_formulas.R > formulas.tsv
+# Writes formulas.tsv: random formulas, the terms that R's terms() finds in them, behind 1 or 0 for the intercept,
+# and the columns of model.matrix(), where a, c and `flight no` are factors; nothing where there are more than 200.
+# Run: Rscript make_formulas.R > formulas.tsv
 set.seed(1)
 columns <- c("a", "b", "c", "d", "w")
-data <- as.data.frame(setNames(rep(list(1), 7), c("y", "a", "b", "c", "d", "flight no", "w")), optional = TRUE)
+rows <- 12
+data <- data.frame(y = 1:rows, a = factor(rep(c("p", "q", "r"), 4)), b = 1:rows, c = factor(rep(c("s", "t"), 6)),
+                   d = 1:rows, f = factor(rep(c("7", "8"), 6)), w = 1:rows)
+names(data)[6] <- "flight no"
 
 pick <- function(x) x[[sample.int(length(x), 1)]]
 term <- function(depth) {
@@ -33,5 +37,10 @@ for (i in seq_len(1500)) {
   text <- gsub(" +", " ", paste0(text, rest))
   found <- terms(as.formula(text), data = data, keep.order = FALSE)
   labels <- gsub("`", "", attr(found, "term.labels"))
-  cat(text, "\t", paste(c(attr(found, "intercept"), labels), collapse = " "), "\n", sep = "")
+  # Arithmetic on factors is an error in R, and C(d) makes one of numbers.
+  arithmetic <- grepl("log\\(a\\)|I\\(|sqrt|C\\(", text)
+  names <- if (arithmetic) "" else gsub("`", "", colnames(model.matrix(found, data)))
+  if (length(names) > 200) names <- ""
+  cat(text, "\t", paste(c(attr(found, "intercept"), labels), collapse = " "), "\t", paste(names, collapse = " "), "\n",
+      sep = "")
 }

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/glm/ordered_cholesky.h"
+
+#include <Eigen/Cholesky>
+#include <algorithm>
+#include <cmath>
+
+namespace tenon {
+namespace {
+
+/// Parts of a dependence below this, of columns of length 1, are rounding.
+constexpr double kLeastPart = 1e-6;
+
+}  // namespace
+
+OrderedCholesky::OrderedCholesky(const Eigen::MatrixXd& gram, double tolerance)
+    : size_(gram.rows()), scale_(gram.rows()) {
+  for (int64_t i = 0; i < size_; ++i) {
+    scale_[i] = gram(i, i) > 0 ? std::sqrt(gram(i, i)) : 1;
+  }
+  const Eigen::VectorXd inverse_scale = scale_.cwiseInverse();
+  const Eigen::MatrixXd scaled = inverse_scale.asDiagonal() *
+                                 gram.triangularView<Eigen::Lower>().toDenseMatrix() *
+                                 inverse_scale.asDiagonal();
+  // The blocked factorisation is many times as fast, and is right where no column is aliased.
+  const Eigen::LLT<Eigen::MatrixXd> whole(scaled);
+  if (whole.info() == Eigen::Success) {
+    const Eigen::VectorXd left = whole.matrixLLT().diagonal().cwiseAbs2();
+    if (size_ == 0 || left.minCoeff() >= tolerance) {
+      factor_ = whole.matrixL();
+      for (int64_t i = 0; i < size_; ++i) kept_.push_back(i);
+      if (size_ > 0) least_left_ = left.minCoeff();
+      return;
+    }
+  }
+  factor_.setZero(size_, size_);
+  rest_.setZero(size_, size_);
+  for (int64_t i = 0; i < size_; ++i) {
+    const int64_t before = rank();
+    Eigen::VectorXd row(before);
+    for (int64_t k = 0; k < before; ++k) row[k] = scaled(i, kept_[k]);
+    factor_.topLeftCorner(before, before).triangularView<Eigen::Lower>().solveInPlace(row);
+    const double left = scaled(i, i) - row.squaredNorm();
+    if (left >= tolerance) {
+      factor_.row(before).head(before) = row.transpose();
+      factor_(before, before) = std::sqrt(left);
+      kept_.push_back(i);
+      least_left_ = std::min(least_left_, left);
+    } else {
+      rest_.row(static_cast<int64_t>(aliased_.size())).head(before) = row.transpose();
+      aliased_.push_back(i);
+    }
+  }
+  factor_.conservativeResize(rank(), rank());
+}
+
+Eigen::VectorXd OrderedCholesky::Solve(const Eigen::VectorXd& right) const {
+  Eigen::VectorXd own(rank());
+  for (int64_t k = 0; k < rank(); ++k) own[k] = right[kept_[k]] / scale_[kept_[k]];
+  const auto lower = factor_.triangularView<Eigen::Lower>();
+  lower.solveInPlace(own);
+  lower.transpose().solveInPlace(own);
+  Eigen::VectorXd solution = Eigen::VectorXd::Zero(size_);
+  for (int64_t k = 0; k < rank(); ++k) solution[kept_[k]] = own[k] / scale_[kept_[k]];
+  return solution;
+}
+
+Eigen::MatrixXd OrderedCholesky::Inverse() const {
+  Eigen::MatrixXd own = Eigen::MatrixXd::Identity(rank(), rank());
+  const auto lower = factor_.triangularView<Eigen::Lower>();
+  lower.solveInPlace(own);
+  own = (own.transpose() * own).eval();
+  if (rank() == size_) {
+    const Eigen::VectorXd inverse_scale = scale_.cwiseInverse();
+    return inverse_scale.asDiagonal() * own * inverse_scale.asDiagonal();
+  }
+  Eigen::MatrixXd inverse = Eigen::MatrixXd::Zero(size_, size_);
+  for (int64_t j = 0; j < rank(); ++j) {
+    for (int64_t i = 0; i < rank(); ++i) {
+      inverse(kept_[i], kept_[j]) = own(i, j) / (scale_[kept_[i]] * scale_[kept_[j]]);
+    }
+  }
+  return inverse;
+}
+
+ColumnSum OrderedCholesky::Dependence(int64_t aliased) const {
+  ColumnSum sum = {aliased, {}};
+  const auto place = std::lower_bound(aliased_.begin(), aliased_.end(), aliased);
+  const auto before = std::lower_bound(kept_.begin(), kept_.end(), aliased) - kept_.begin();
+  Eigen::VectorXd parts = rest_.row(place - aliased_.begin()).head(before).transpose();
+  factor_.topLeftCorner(before, before)
+      .triangularView<Eigen::Lower>()
+      .transpose()
+      .solveInPlace(parts);
+  for (int64_t k = 0; k < before; ++k) {
+    if (std::abs(parts[k]) < kLeastPart) continue;
+    sum.parts.push_back({kept_[k], parts[k] * scale_[aliased] / scale_[kept_[k]]});
+  }
+  return sum;
+}
+
+}  // namespace tenon
