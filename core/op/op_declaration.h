@@ -41,7 +41,7 @@
 //                function is called only with inputs that have these shapes.
 //   flags        stateful, commutative, aggregate, allows_uninitialized_input: as in an OpDef.
 //                reads_outside: an op without state whose results do not follow from its inputs
-//                alone, but on the task and the time where it runs: it is never computed
+//                alone, but from its task and the time as well: it is never computed
 //                beforehand, nor are two of it made one.
 //                no_gradient: none flows through it, by definition.
 //                int32_on_host: where all its dtypes are int32 it runs on the host, whichever

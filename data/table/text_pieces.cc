@@ -6,7 +6,7 @@
 namespace tenon {
 namespace {
 
-/// What is read at first to find the end of a record that has begun.
+/// The bytes that are read at first to find the end of a record that has begun.
 constexpr size_t kMoreBytes = 64 << 10;
 
 }  // namespace

@@ -14,7 +14,7 @@
 
 namespace tenon {
 
-/// What comes before a place in a text.
+/// The kind of text before a place.
 enum class TextState : uint8_t {
   kFieldStart,     // a delimiter, the end of a record, or nothing
   kPlain,          // a field without quotes, or the rest of one behind its closing quote

@@ -27,7 +27,7 @@ struct PlacedText {
   int64_t line;  // ends of lines from the beginning of the unit to its record
 };
 
-/// What a column of a unit turned out to be.
+/// The kind and the counts of a column in one unit.
 struct ColumnReport {
   bool is_text = false;
   bool has_leading_zeros = false;
@@ -36,7 +36,7 @@ struct ColumnReport {
   int64_t num_numbers = 0;
 };
 
-/// What the reader of a unit tells whoever looks at the whole table.
+/// The account of a unit that its reader gives to whoever looks at the whole table.
 struct UnitReport {
   TextState began = TextState::kFieldStart;  // how it was taken to begin
   PartScan scan;                             // of a unit that is not compressed

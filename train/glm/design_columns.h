@@ -9,7 +9,7 @@
 
 namespace tenon {
 
-/// What a variable of a formula has turned out to be in the data.
+/// The kind that a variable of a formula has in the data, and its levels.
 struct DesignVariable {
   bool is_factor = false;
   std::vector<std::string> levels;  // of a factor, in their order

@@ -14,7 +14,7 @@
 
 namespace tenon {
 
-/// What a term is made of: a column, or what a function makes of columns.
+/// A variable of a term: a column, or the result of a function of columns.
 struct FormulaVariable {
   enum class Kind {
     kColumn,    // numbers or categories, as the column's values are
@@ -40,7 +40,7 @@ struct FormulaTerm {
   std::string label;  // "carrier:origin"
 };
 
-/// What is explained.
+/// The left side, which the terms explain.
 struct FormulaResponse {
   enum class Kind {
     kNumber,  // arithmetic; a column alone may have two categories too

@@ -42,7 +42,7 @@ class OrderedCholesky {
   Eigen::VectorXd Solve(const Eigen::VectorXd& right) const;
   /// The inverse over the kept columns, with zeros in the rows and columns of the others.
   Eigen::MatrixXd Inverse() const;
-  /// What an aliased column is in those that were kept before it; parts that are nothing but
+  /// The sum of columns kept before it that an aliased column is; parts that are nothing but
   /// rounding are left out.
   ColumnSum Dependence(int64_t aliased) const;
 
