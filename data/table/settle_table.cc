@@ -108,4 +108,23 @@ StatusOr<TableSettlement> SettleTable(const std::vector<TableFile>& files,
   return settled;
 }
 
+StatusOr<TableSettlement> ReadWholeTable(const std::vector<TableFile>& files,
+                                         const std::vector<TableUnit>& units, TableShard* shard,
+                                         const FileContext& context) {
+  std::vector<TableShard::ReadUnit> to_read;
+  std::vector<const UnitReport*> reports;
+  for (int64_t u = 0; u < shard->num_units(); ++u) {
+    to_read.push_back({u, std::nullopt});
+    reports.push_back(&shard->report(u));
+  }
+  while (true) {
+    TENON_RETURN_IF_ERROR(shard->Read(to_read, context));
+    TENON_ASSIGN_OR_RETURN(TableSettlement settled,
+                           SettleTable(files, shard->schema(), units, reports));
+    shard->TakeAsText(settled.as_text);
+    if (settled.again.empty()) return settled;
+    to_read = std::move(settled.again);
+  }
+}
+
 }  // namespace tenon

@@ -18,7 +18,7 @@ struct DoubtfulColumn {
   int64_t unit;        // the first one with such a value
 };
 
-/// What the reports on all units of a table say about it.
+/// The findings in the reports on all units of a table.
 struct TableSettlement {
   /// The units to read again, once the columns are taken as texts: those that were taken to begin
   /// in a wrong state, and those with numbers in a column that is one of texts. None: the table is
@@ -40,5 +40,11 @@ StatusOr<TableSettlement> SettleTable(const std::vector<TableFile>& files,
                                       const TableSchema& schema,
                                       const std::vector<TableUnit>& units,
                                       absl::Span<const UnitReport* const> reports);
+
+/// Reads all units of a table, which are those of one shard, until nothing is to be read again. The
+/// codes of texts are as they were read.
+StatusOr<TableSettlement> ReadWholeTable(const std::vector<TableFile>& files,
+                                         const std::vector<TableUnit>& units, TableShard* shard,
+                                         const FileContext& context = {});
 
 }  // namespace tenon

@@ -3,14 +3,15 @@
 
 #include <algorithm>
 
+#include "core/base/hash_map.h"
 #include "core/base/strings.h"
 #include "data/files/match_files.h"
 
 namespace tenon {
 namespace {
 
-StatusOr<TableFile> LookAt(const std::string& path, const FileContext& context) {
-  TENON_ASSIGN_OR_RETURN(const FileInfo info, StatFile(path, context));
+StatusOr<TableFile> LookAt(const std::string& path, const FileInfo& info,
+                           const FileContext& context) {
   TENON_ASSIGN_OR_RETURN(const std::unique_ptr<InputFile> file, OpenInput(path, context));
   char head[4];
   TENON_ASSIGN_OR_RETURN(const size_t size, file->ReadAt(0, sizeof(head), head));
@@ -23,19 +24,27 @@ StatusOr<TableFile> LookAt(const std::string& path, const FileContext& context) 
 StatusOr<std::vector<TableFile>> FindTableFiles(const std::vector<std::string>& patterns,
                                                 const FileContext& context) {
   std::vector<TableFile> files;
+  StringMap<std::string> seen;  // the paths, by what tells files apart
   for (const std::string& pattern : patterns) {
-    TENON_ASSIGN_OR_RETURN(const std::vector<std::string> paths, MatchFiles(pattern, context));
+    // A file may have a name that looks like a pattern.
+    std::vector<std::string> paths = {pattern};
+    if (!FileExists(pattern, context)) {
+      TENON_ASSIGN_OR_RETURN(paths, MatchFiles(pattern, context));
+    }
     if (paths.empty()) {
       return NotFound(IsFilePattern(pattern) ? "no file matches '" : "there is no file '", pattern,
                       "'");
     }
     for (const std::string& path : paths) {
-      for (const TableFile& other : files) {
-        if (!IsSameFile(other.path, path, context)) continue;
-        return InvalidArgument("the file '", path, "' comes twice",
-                               other.path == path ? "" : StrCat(", also as '", other.path, "'"));
+      TENON_ASSIGN_OR_RETURN(const FileInfo info, StatFile(path, context));
+      const auto [other, is_new] =
+          seen.try_emplace(info.identity.empty() ? path : info.identity, path);
+      if (!is_new) {
+        return InvalidArgument(
+            "the file '", path, "' comes twice",
+            other->second == path ? "" : StrCat(", also as '", other->second, "'"));
       }
-      TENON_ASSIGN_OR_RETURN(TableFile file, LookAt(path, context));
+      TENON_ASSIGN_OR_RETURN(TableFile file, LookAt(path, info, context));
       files.push_back(std::move(file));
     }
   }

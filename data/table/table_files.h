@@ -32,8 +32,8 @@ struct TableUnit {
 };
 
 /// The files that paths and patterns (MatchFiles) name, in the order of the patterns and then of
-/// their names. NotFound, naming the pattern, when there are none; InvalidArgument for a file that
-/// comes twice.
+/// their names. A path of a file that is there is no pattern. NotFound, naming the pattern, when
+/// there are none; InvalidArgument for a file that comes twice.
 StatusOr<std::vector<TableFile>> FindTableFiles(const std::vector<std::string>& patterns,
                                                 const FileContext& context = {});
 

@@ -12,9 +12,9 @@
 namespace tenon {
 namespace {
 
-/// What reading and cutting a byte costs, about.
+/// A guess of the time in which a byte is read and cut.
 constexpr double kNsOfByte = 4;
-/// What recoding a column of a unit costs, about: some 100,000 rows.
+/// A guess of the time in which a column of a unit, some 100,000 rows, is recoded.
 constexpr double kNsOfRecodedUnit = 2e5;
 
 /// The rows with each level.

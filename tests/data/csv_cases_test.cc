@@ -38,17 +38,8 @@ ReadCase ReadInUnits(const std::string& text, const TableFormat& format, int64_t
   for (int64_t c = 0; c < num_columns; ++c) schema.columns.push_back({c, true});
   const std::vector<TableUnit> units = CutIntoUnits(files, unit_bytes);
   TableShard shard(files, schema, units);
-  std::vector<TableShard::ReadUnit> to_read;
-  for (int64_t u = 0; u < shard.num_units(); ++u) to_read.push_back({u, std::nullopt});
   ReadCase read;
-  while (!to_read.empty()) {
-    EXPECT_TRUE(shard.Read(to_read, context).ok());
-    std::vector<const UnitReport*> reports;
-    for (int64_t u = 0; u < shard.num_units(); ++u) reports.push_back(&shard.report(u));
-    const TableSettlement settled = SettleTable(files, schema, units, reports).value();
-    read.num_rejected = settled.num_rejected;
-    to_read = settled.again;
-  }
+  read.num_rejected = ReadWholeTable(files, units, &shard, context).value().num_rejected;
   for (int64_t u = 0; u < shard.num_units(); ++u) {
     for (const TableBlock& block : shard.blocks(u)) {
       std::vector<Row> rows(block.num_rows, Row(num_columns));

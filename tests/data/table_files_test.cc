@@ -83,6 +83,8 @@ TEST_F(TableFilesTest, FilesAreThoseOfThePatternsInOrder) {
             StrCat("no file matches '", folder_ / "d*", "'"));
   EXPECT_EQ(Message(FindTableFiles({folder_ / "d"}).status()),
             StrCat("there is no file '", folder_ / "d", "'"));
+  folder_.Write("e[1].csv", "x\n");
+  EXPECT_EQ(FindTableFiles({folder_ / "e[1].csv"}).value()[0].path, folder_ / "e[1].csv");
   EXPECT_THAT(Message(FindTableFiles({folder_ / "a.csv", folder_ / "*.csv"}).status()),
               HasSubstr("comes twice"));
   EXPECT_EQ(FindTableFiles({folder_.path()}).status().code(), StatusCode::kFailedPrecondition);

@@ -45,18 +45,8 @@ StatusOr<ReadTable> Read(const std::vector<TableFile>& files, const TableSchema&
                          int64_t unit_bytes, const FileContext& context) {
   const std::vector<TableUnit> units = CutIntoUnits(files, unit_bytes);
   TableShard shard(files, schema, units);
-  std::vector<TableShard::ReadUnit> to_read;
-  for (int64_t u = 0; u < shard.num_units(); ++u) to_read.push_back({u, std::nullopt});
   ReadTable table;
-  for (int rounds = 0; !to_read.empty(); ++rounds) {
-    TENON_CHECK(rounds < 4, "a table does not settle");
-    TENON_RETURN_IF_ERROR(shard.Read(to_read, context));
-    std::vector<const UnitReport*> reports;
-    for (int64_t u = 0; u < shard.num_units(); ++u) reports.push_back(&shard.report(u));
-    TENON_ASSIGN_OR_RETURN(table.settled, SettleTable(files, shard.schema(), units, reports));
-    shard.TakeAsText(table.settled.as_text);
-    to_read = table.settled.again;
-  }
+  TENON_ASSIGN_OR_RETURN(table.settled, ReadWholeTable(files, units, &shard, context));
   std::vector<std::vector<std::string>> columns(schema.columns.size());
   for (size_t c = 0; c < columns.size(); ++c) {
     for (int64_t u = 0; u < shard.num_units(); ++u) {
