@@ -121,7 +121,8 @@ def last_checkpoint_has_the_steps_of_all(data, program, epochs, begun, accuracy)
 
 def dead_worker_holds_nobody(data):
     with tempfile.TemporaryDirectory() as folder, \
-            Job([REPLICA], data, "--checkpoint_dir", folder, "--training_epochs", 1000) as job:
+            Job([REPLICA], data, "--checkpoint_dir", folder, "--training_epochs", 300) as job:
+        # The parameter server gives the job up 30 s after the death, so the rest has to be short.
         job.tasks["worker 1"].wait_for("Step: ")
         job.tasks["worker 1"].process.kill()
         job.expect("worker 0", 0)
