@@ -19,14 +19,14 @@
 namespace tenon {
 namespace {
 
-/// What R's glm() found, as tests/data/glm/make_fits.R writes it.
+/// What R's glm() found, as tests/data/glm/make_models.R writes it.
 struct RFit {
   std::string formula, family, link, weights;
   std::map<std::string, double> estimates, errors, others;
 };
 
 std::vector<RFit> ReadFits() {
-  std::ifstream file(SamplePath("glm/fits.tsv"));
+  std::ifstream file(SamplePath("glm/models.tsv"));
   std::vector<RFit> fits;
   for (std::string line; std::getline(file, line);) {
     if (line.starts_with("#")) continue;
@@ -56,7 +56,7 @@ TEST_P(GlmFitTest, EstimatesAndStandardErrorsAreRs) {
   ASSERT_GT(fits.size(), 25);
   for (const RFit& wanted : fits) {
     SCOPED_TRACE(StrCat(wanted.formula, " ", wanted.family, " ", wanted.link, " ", wanted.weights));
-    const auto files = FindTableFiles({SamplePath("glm/fits.csv")}).value();
+    const auto files = FindTableFiles({SamplePath("glm/models.csv")}).value();
     TableSchema schema;
     schema.header = ReadTableHeader(files, schema.format).value();
     const auto formula = ParseFormula(wanted.formula, schema.header.names);

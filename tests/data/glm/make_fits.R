@@ -1,71 +1,59 @@
+#!/usr/bin/env Rscript
 # SPDX-License-Identifier: Apache-2.0
-#
-# Fits models with R's glm() and writes what it found: `Rscript make_fits.R` in this folder makes
-# fits.csv, the data, and fits.tsv, a line a number: the model, what it is of, its name, the value.
-
-set.seed(33)
-n <- 600
-d <- data.frame(x = round(rnorm(n), 3), z = round(rexp(n), 4), big = round(1015 + 7 * rnorm(n), 1),
-                f = sample(c("b", "a", "c"), n, TRUE), g = sample(c("10", "9", "2", "1"), n, TRUE),
-                w = sample(c(1, 2, 0.5), n, TRUE), trials = sample(1:9, n, TRUE))
-eta <- 0.4 * d$x - 0.3 * d$z + (d$f == "a") * 0.8 - (d$g == "9") * 0.5 + 0.02 * (d$big - 1015)
-d$y <- rbinom(n, 1, plogis(eta))
-d$late <- ifelse(d$y == 1, "yes", "no")
-d$hits <- rbinom(n, d$trials, plogis(eta))
-d$misses <- d$trials - d$hits
-d$count <- rpois(n, exp(0.5 * eta) * d$trials)
-d$level <- round(3 + 2 * eta + rnorm(n), 4)
-d$km <- round(1.609344 * d$z, 10)
-for (column in c("x", "f", "level")) d[[column]][sample(n, 12)] <- NA
-options(digits = 17)
-write.csv(d, "fits.csv", row.names = FALSE, quote = FALSE)
-d <- read.csv("fits.csv", stringsAsFactors = TRUE)
-
-models <- list(
-  list("y ~ x + z + f", binomial), list("y ~ x + z + f + C(g) + big", binomial),
-  list("y ~ x * f + z", binomial), list("y ~ f:C(g)", binomial), list("y ~ f * C(g) + x", binomial),
-  list("y ~ 0 + f + x", binomial), list("y ~ x + f:z", binomial), list("y ~ f:z + f", binomial),
-  list("late ~ x + z", binomial), list("y ~ big + I(x^2) + log(z)", binomial),
-  list("y ~ x + z + km + f", binomial), list("y ~ x:z + x + z", binomial),
-  list("y ~ cut(z, 0, 0.5, 1, 20) + x", binomial), list("y ~ 1", binomial), list("y ~ 0 + x", binomial),
-  list("y ~ x + f", binomial(probit)), list("y ~ x + z + C(g)", binomial(probit)),
-  list("y ~ x + f", binomial(cloglog)), list("cbind(hits, misses) ~ x + f + z", binomial),
-  list("cbind(hits, misses) ~ x + f", binomial(probit)),
-  list("cbind(hits, misses) ~ x + C(g)", binomial(cloglog)),
-  list("count ~ x + z + f", poisson), list("count ~ x + f + offset(log(trials))", poisson),
-  list("count ~ x + f", poisson, "w"), list("count ~ f * x + C(g)", poisson),
-  list("level ~ x + z + f", gaussian), list("level ~ x * f + C(g) + big", gaussian),
-  list("level ~ x + z + km", gaussian), list("level ~ x + f", gaussian, "w"),
-  list("level ~ 0 + C(g) + x", gaussian), list("log(z) ~ x + f + offset(z)", gaussian),
-  list("level ~ 0 + f:x", gaussian), list("level ~ big * x", gaussian))
-
-out <- c()
-C <- function(x) factor(x)
-cut <- function(x, ...) base::cut(x, c(...))
-for (m in models) {
-  weights <- if (length(m) > 2) d[[m[[3]]]] else rep(1, n)
-  family <- m[[2]]
-  if (is.function(family)) family <- family()
-  # A small epsilon would have glm() tell aliased columns worse: its tolerance is a thousandth of it.
-  first <- glm(as.formula(m[[1]]), family, d, weights = weights)
-  kept <- names(coef(first))[!is.na(coef(first))]
-  fit <- suppressWarnings(glm.fit(model.matrix(first)[, kept, drop = FALSE], first$y,
-                                  first$prior.weights, offset = first$offset, family = family,
-                                  control = list(epsilon = 1e-16, maxit = 30)))
-  class(fit) <- "glm"
-  key <- paste(m[[1]], family$family, family$link, if (length(m) > 2) m[[3]] else "", sep = "\t")
-  line <- function(what, name, value) {
-    out <<- c(out, paste(key, what, name, format(value, digits = 17), sep = "\t"))
+# Writes fits.tsv: models of data that come with R, and what R's summary() says of them. A line is a kind and values:
+#   model    name, family, link, rows, dispersion, residual df, null df, null and residual deviance, AIC, BIC, log-likelihood
+#   summary  R², adjusted R², sigma, F, its two dfs, log p (of lm only)
+#   coef     term, level, name, estimate, standard error, statistic, log p, lower, upper (of 95 %); NA where R says so
+#   cov      a row of vcov()
+#   term     label, df, Wald's chi squared, log p (by F where the dispersion is estimated)
+# Run: Rscript make_fits.R > fits.tsv
+number <- function(x) ifelse(is.na(x), "NA", sprintf("%.17g", x))
+row <- function(...) cat(paste(c(...), collapse = "\t"), "\n", sep = "")
+cat("# ", R.version.string, "\n", sep = "")
+write_fit <- function(name, m) {
+  s <- summary(m)
+  is_lm <- !inherits(m, "glm")
+  rdf <- m$df.residual
+  if (is_lm) {
+    y <- model.response(model.frame(m))
+    null <- if (attr(terms(m), "intercept")) sum((y - mean(y))^2) else sum(y^2)
+    row("model", name, "gaussian", "identity", nobs(m), number(c(s$sigma^2, rdf, nobs(m) - attr(terms(m), "intercept"),
+        null, deviance(m), AIC(m), BIC(m), logLik(m))))
+    f <- s$fstatistic
+    row("summary", number(c(s$r.squared, s$adj.r.squared, s$sigma, f, pf(f[1], f[2], f[3], lower.tail = FALSE, log.p = TRUE))))
+  } else {
+    row("model", name, m$family$family, m$family$link, nobs(m), number(c(s$dispersion, rdf, m$df.null, m$null.deviance, deviance(m),
+        AIC(m), BIC(m), logLik(m))))
   }
-  # R names coefficients by the expressions of its formula.
-  table <- coef(summary(fit))
-  for (name in names(coef(first))) {
-    if (name %in% kept) line("estimate", name, table[name, 1])
-    if (name %in% kept) line("error", name, table[name, 2]) else line("estimate", name, NA)
+  b <- coef(m)
+  table <- coef(s)
+  assign <- if (is_lm) m$assign else attr(model.matrix(m), "assign")
+  labels <- attr(terms(m), "term.labels")
+  tail <- if (is_lm) function(t) pt(abs(t), rdf, lower.tail = FALSE, log.p = TRUE) else function(z) pnorm(abs(z), lower.tail = FALSE, log.p = TRUE)
+  q <- if (is_lm) qt(0.975, rdf) else qnorm(0.975)
+  for (i in seq_along(b)) {
+    term <- if (assign[i] == 0) "(Intercept)" else labels[assign[i]]
+    level <- if (term %in% names(m$xlevels)) substring(names(b)[i], nchar(term) + 1) else ""
+    at <- match(names(b)[i], rownames(table))
+    se <- table[at, 2]
+    row("coef", term, level, names(b)[i], number(c(b[i], se, table[at, 3], log(2) + tail(table[at, 3]), b[i] - q * se, b[i] + q * se)))
   }
-  line("deviance", "residual", deviance(fit))
-  line("deviance", "null", first$null.deviance)
-  line("df", "residual", df.residual(fit))
-  line("aic", "aic", AIC(first))
+  kept <- !is.na(b)
+  v <- vcov(m)[kept, kept]
+  for (i in seq_len(nrow(v))) row("cov", number(v[i, ]))
+  for (k in seq_along(labels)) {
+    own <- which(assign[kept] == k)
+    if (length(own) == 0) next
+    chi <- drop(b[kept][own] %*% solve(v[own, own, drop = FALSE], b[kept][own]))
+    p <- if (is_lm) pf(chi / length(own), length(own), rdf, lower.tail = FALSE, log.p = TRUE) else pchisq(chi, length(own), lower.tail = FALSE, log.p = TRUE)
+    row("term", labels[k], length(own), number(c(chi, p)))
+  }
 }
-writeLines(c(paste("#", R.version.string), out), "fits.tsv")
+exact <- glm.control(epsilon = 1e-14, maxit = 50)
+cars <- transform(mtcars, cyl = factor(cyl), gear = factor(gear), tons = wt * 0.45359237)
+write_fit("cars", lm(mpg ~ cyl + wt + tons + gear + hp, cars))
+write_fit("origin", lm(mpg ~ 0 + wt + hp, cars))
+write_fit("longley", lm(Employed ~ ., longley))
+write_fit("infert", glm(case ~ age + parity + education + spontaneous + induced, binomial, infert, control = exact))
+write_fit("breaks", glm(breaks ~ wool * tension, poisson, warpbreaks, control = exact))
+write_fit("esoph", glm(cbind(ncases, ncontrols) ~ factor(agegp, ordered = FALSE) + unclass(tobgp), binomial("cloglog"), esoph, control = exact))
