@@ -15,7 +15,7 @@ StatusOr<TableFile> LookAt(const std::string& path, const FileInfo& info,
   TENON_ASSIGN_OR_RETURN(const std::unique_ptr<InputFile> file, OpenInput(path, context));
   char head[4];
   TENON_ASSIGN_OR_RETURN(const size_t size, file->ReadAt(0, sizeof(head), head));
-  const bool compressed = DetectCompression({head, size}) == Compression::kGzip;
+  const bool compressed = DetectTextCompression({head, size}) != Compression::kNone;
   return TableFile{path, info.size, info.modified_at, compressed};
 }
 
@@ -82,7 +82,12 @@ StatusOr<std::unique_ptr<TextPieces>> OpenUnit(const TableFile& file, const Tabl
     TENON_ASSIGN_OR_RETURN(const size_t size, bytes->ReadAt(unit.begin - 1, 1, &c));
     if (size == 1) before = c;
   }
-  const auto compression = file.compressed ? Compression::kGzip : Compression::kNone;
+  Compression compression = Compression::kNone;
+  if (file.compressed) {
+    char head[4];
+    TENON_ASSIGN_OR_RETURN(const size_t size, bytes->ReadAt(0, sizeof(head), head));
+    compression = DetectTextCompression({head, size});
+  }
   auto source = MakeSource(std::move(bytes), compression, unit.begin);
   return std::make_unique<TextPieces>(std::move(source), before, state, format);
 }

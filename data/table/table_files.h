@@ -22,7 +22,7 @@ struct TableFile {
   std::string path;
   int64_t size = 0;  // bytes
   Clock::WallTime modified_at;
-  bool compressed = false;  // with gzip
+  bool compressed = false;  // with gzip or zstd
 };
 
 /// The records that begin in a range of bytes of a file.

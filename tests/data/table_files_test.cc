@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <zstd.h>
 
 #include <filesystem>
 #include <random>
@@ -168,6 +169,34 @@ TEST_F(TableFilesTest, EveryRowIsInOneUnit) {
   const auto compressed = FindTableFiles({folder_ / "t.csv.gz"}).value();
   EXPECT_TRUE(compressed[0].compressed);
   EXPECT_EQ(ReadRows(compressed, schema, 10), wanted);
+}
+
+TEST_F(TableFilesTest, CompressedFilesAreFoundByContentAndMistakesInThemAreNamed) {
+  const std::string text = "a,b\n1,2\n3,4\n";
+  std::string frame(1000, ' ');
+  frame.resize(ZSTD_compress(frame.data(), frame.size(), text.data(), text.size(), 3));
+  const auto rows = [&](const std::string& content) -> StatusOr<std::vector<std::string>> {
+    TENON_ASSIGN_OR_RETURN(const auto files, FindTableFiles({folder_.Write("t.csv", content)}));
+    EXPECT_TRUE(files[0].compressed);
+    TENON_RETURN_IF_ERROR(ReadTableHeader(files, {}).status());
+    return ReadRows(files, SchemaOf(files), 3);
+  };
+  EXPECT_THAT(rows(frame).value(), ElementsAre("1|2", "3|4"));
+  std::string skipped("\x50\x2a\x4d\x18\0\0\0\0", 8);
+  EXPECT_THAT(rows(skipped + frame).value(), ElementsAre("1|2", "3|4"));
+  EXPECT_EQ(Message(rows(frame.substr(0, 15)).status()),
+            StrCat("'", folder_ / "t.csv", "': the compressed data is cut short at byte 15"));
+  const auto zipped = [&](const std::string& name) {
+    auto file = MakeCompressor(OpenOutput(folder_ / name).value(), Compression::kGzip);
+    EXPECT_TRUE(file->Append(text).ok() && file->Close().ok());
+    return ContentOf(folder_ / name);
+  };
+  std::string gzip = zipped("g");
+  EXPECT_THAT(rows(gzip).value(), ElementsAre("1|2", "3|4"));
+  EXPECT_EQ(Message(rows(gzip.substr(0, 15)).status()),
+            StrCat("'", folder_ / "t.csv", "': the compressed data is cut short at byte 15"));
+  gzip[2] = 'x';
+  EXPECT_THAT(Message(rows(gzip).status()), HasSubstr("is damaged at byte "));
 }
 
 TEST_F(TableFilesTest, RejectedRecordsHaveTheirPlaces) {
