@@ -24,7 +24,7 @@ StatusOr<std::unique_ptr<UnitReader>> UnitReader::Open(const TableFile& file, co
 StatusOr<bool> UnitReader::Next(TablePart* part) {
   auto found = Read(part);
   if (found.ok()) return found;
-  return Annotate(found.status(), StrCat("'", file_.path, "'"));
+  return Annotate(found.status(), ShownFile(file_));
 }
 
 StatusOr<bool> UnitReader::NextRecords(std::string_view* records) {

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 #include <zstd.h>
 
 #include <filesystem>
@@ -197,6 +198,37 @@ TEST_F(TableFilesTest, CompressedFilesAreFoundByContentAndMistakesInThemAreNamed
             StrCat("'", folder_ / "t.csv", "': the compressed data is cut short at byte 15"));
   gzip[2] = 'x';
   EXPECT_THAT(Message(rows(gzip).status()), HasSubstr("is damaged at byte "));
+}
+
+TEST_F(TableFilesTest, TheStandardInputIsATableOfItsOwn) {
+  EXPECT_EQ(
+      Message(FindTableFiles({folder_.Write("t.csv", "a\n"), "-"}).status()),
+      "found '-', the standard input, among 2 files, wanted it alone: it is a table of its own");
+  std::string text = "a,b\n";
+  std::vector<std::string> wanted;
+  for (int i = 0; i < 300; ++i) {
+    StrAppend(&text, i, ",\"x\n,\"\n");
+    wanted.push_back(StrCat(i, "|x\n,"));
+  }
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  ASSERT_EQ(write(ends[1], text.data(), text.size()), static_cast<ssize_t>(text.size()));
+  close(ends[1]);
+  const int before = dup(STDIN_FILENO);
+  dup2(ends[0], STDIN_FILENO);
+  close(ends[0]);
+  const auto files = FindTableFiles({"-"});
+  dup2(before, STDIN_FILENO);
+  close(before);
+  ASSERT_TRUE(files.ok()) << files.status();
+  const TableSchema schema = SchemaOf(*files);
+  for (const int64_t bytes : {7, 100, 100000}) {
+    EXPECT_EQ(ReadRows(*files, schema, bytes), wanted);
+  }
+  // Who may not reach all files does not reach this one.
+  const FileContext none =
+      FileContext::Of(FileAccess{FileAccess::Kind::kNone, ""}, nullptr).value();
+  EXPECT_EQ(FindTableFiles({"-"}, none).status().code(), StatusCode::kNotFound);
 }
 
 TEST_F(TableFilesTest, RejectedRecordsHaveTheirPlaces) {
