@@ -157,6 +157,30 @@ StatusOr<std::vector<PlacedText>> TableShard::FindTexts(const ReadUnit& what, in
   return reader->FindTexts(column, most);
 }
 
+StatusOr<PlacedText> TableShard::FindRow(const ReadUnit& what, int64_t column, int64_t row,
+                                         const FileContext& context) const {
+  const TableUnit& unit = units_[what.unit];
+  TENON_ASSIGN_OR_RETURN(const auto reader,
+                         UnitReader::Open(files_[unit.file], unit, what.state, schema_, context));
+  return reader->FindRow(column, row);
+}
+
+StatusOr<std::vector<RejectedRecord>> TableShard::FindRejected(const ReadUnit& what,
+                                                               const FileContext& context) const {
+  const TableUnit& unit = units_[what.unit];
+  TableSchema no_columns = schema_;
+  no_columns.columns.clear();
+  TENON_ASSIGN_OR_RETURN(const auto reader, UnitReader::Open(files_[unit.file], unit, what.state,
+                                                             no_columns, context));
+  reader->KeepRejected(SIZE_MAX);
+  TablePart part;
+  while (true) {
+    TENON_RETURN_IF_ERROR(context.CheckCancelled());
+    TENON_ASSIGN_OR_RETURN(const bool found, reader->Next(&part));
+    if (!found) return reader->rejected();
+  }
+}
+
 ColumnLevels TableShard::LevelsOf(int64_t column) const {
   ColumnLevels all;
   for (const UnitRead& read : read_) {

@@ -52,6 +52,12 @@ class TableShard {
   /// The first values of a column in a unit that are neither numbers nor missing, `most` at most.
   StatusOr<std::vector<PlacedText>> FindTexts(const ReadUnit& unit, int64_t column, size_t most,
                                               const FileContext& context = {}) const;
+  /// The value of a column in a row of a unit, and the records that were left out of it, all of
+  /// them, of which its report has the first.
+  StatusOr<PlacedText> FindRow(const ReadUnit& unit, int64_t column, int64_t row,
+                               const FileContext& context = {}) const;
+  StatusOr<std::vector<RejectedRecord>> FindRejected(const ReadUnit& unit,
+                                                     const FileContext& context = {}) const;
   /// Has columns be texts whatever their values: units that are read from now on.
   void TakeAsText(absl::Span<const int64_t> columns);
 
