@@ -7,8 +7,8 @@
 #include "absl/types/span.h"
 #include "core/base/status.h"
 #include "data/files/file.h"
-#include "data/table_places/table_places.h"
 #include "data/table/unit_report.h"
+#include "data/table_places/table_places.h"
 
 namespace tenon {
 
