@@ -98,9 +98,11 @@ Status TextsKernel(KernelContext& ctx) {
     const auto count = static_cast<int64_t>(found.size());
     TENON_ASSIGN_OR_RETURN(Tensor* const texts, ctx.CreateOutput(0, {count}));
     TENON_ASSIGN_OR_RETURN(Tensor* const lines, ctx.CreateOutput(1, {count}));
+    TENON_ASSIGN_OR_RETURN(Tensor* const records, ctx.CreateOutput(2, {count}));
     for (int64_t i = 0; i < count; ++i) {
       texts->data<TString>()[i] = found[i].text;
       lines->data<int64_t>()[i] = found[i].line;
+      records->data<TString>()[i] = found[i].record;
     }
     return OkStatus();
   });

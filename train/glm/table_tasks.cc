@@ -63,6 +63,7 @@ void TableTasks::Build(const std::vector<std::string>& devices) {
   {
     const DeviceScope first(devices[0]);
     column_ = Placeholder(DType::kInt64, {}, {.name = "column"});
+    most_ = Placeholder(DType::kInt64, {}, {.name = "most"});
     levels_ = Placeholder(DType::kString, {-1}, {.name = "levels"});
     design_ = TextFeed("design");
     coefficients_ = Placeholder(DType::kDouble, {-1}, {.name = "coefficients"});
@@ -77,8 +78,13 @@ void TableTasks::Build(const std::vector<std::string>& devices) {
     part.open = TenonTableOpen(table, part.plan);
     part.reports = TenonTableRead(table, part.reading);
     const auto levels = TenonTableLevels(table, column_);
-    part.texts = levels.texts;
+    part.level_texts = levels.texts;
     part.counts = levels.counts;
+    part.unit = Placeholder(DType::kInt64, {}, {.name = "unit"});
+    const auto found = TenonTableTexts(table, part.unit, column_, most_);
+    part.texts = found.texts;
+    part.lines = found.lines;
+    part.records = found.records;
     part.recode = TenonTableRecode(table, column_, levels_);
     for (size_t p = 0; p < sums.size(); ++p) {
       sums[p].push_back(TenonGlmSums(table, design_, coefficients_, kPassNames[p]));
@@ -152,10 +158,26 @@ int64_t TableTasks::NumMissing(int64_t column) const {
   return missing;
 }
 
+StatusOr<std::vector<PlacedText>> TableTasks::FindTexts(int64_t unit, int64_t column,
+                                                        int64_t most) {
+  // Units are dealt in turn.
+  const Part& part = parts_[unit % parts_.size()];
+  const auto own = static_cast<int64_t>(unit / parts_.size());
+  TENON_ASSIGN_OR_RETURN(const std::vector<Tensor> found,
+                         session_->Run({{part.unit, own}, {column_, column}, {most_, most}},
+                                       {part.texts, part.lines, part.records}));
+  std::vector<PlacedText> texts;
+  for (int64_t i = 0; i < found[0].num_elements(); ++i) {
+    texts.push_back({std::string(found[0].data<TString>()[i]), found[1].data<int64_t>()[i],
+                     std::string(found[2].data<TString>()[i])});
+  }
+  return texts;
+}
+
 StatusOr<TableLevels> TableTasks::Levels(int64_t column) {
   std::vector<std::string> fetches, targets;
   for (const Part& part : parts_) {
-    fetches.push_back(part.texts.name());
+    fetches.push_back(part.level_texts.name());
     fetches.push_back(part.counts.name());
     targets.push_back(part.recode->name());
   }

@@ -36,6 +36,9 @@ class TableTasks {
 
   const std::vector<TableFile>& files() const { return files_; }
   const TableSchema& schema() const { return schema_; }
+  const std::vector<TableUnit>& units() const { return units_; }
+  /// Of all units. REQUIRES: Read.
+  const std::vector<UnitReport>& reports() const { return reports_; }
 
   /// Reads all units, again where they were begun in a wrong state or columns turned out to be of
   /// texts, until they are of one table.
@@ -44,6 +47,8 @@ class TableTasks {
   bool IsText(int64_t column) const { return is_text_[column]; }
   /// The missing values of a column, in all rows. REQUIRES: Read.
   int64_t NumMissing(int64_t column) const;
+  /// The first values of a column in a unit that are neither numbers nor missing.
+  StatusOr<std::vector<PlacedText>> FindTexts(int64_t unit, int64_t column, int64_t most);
   /// The levels of a column of texts over all tasks, by which its values are coded afterwards.
   /// Called once for each column.
   StatusOr<TableLevels> Levels(int64_t column);
@@ -55,7 +60,8 @@ class TableTasks {
   /// The nodes of a task.
   struct Part {
     std::vector<int64_t> units;  // of the table
-    Output plan, reading, reports, texts, counts;
+    Output plan, reading, reports, level_texts, counts;
+    Output unit, texts, lines, records;
     Node *open, *recode;
   };
   TableTasks(std::vector<TableFile> files, TableSchema schema, std::vector<TableUnit> units);
@@ -70,7 +76,7 @@ class TableTasks {
   std::vector<bool> is_text_;        // by column
   Graph graph_;
   std::vector<Part> parts_;
-  Output column_, levels_, design_, coefficients_;
+  Output column_, most_, levels_, design_, coefficients_;
   std::vector<Output> sums_;  // by GlmPass
   std::unique_ptr<Session> session_;
 };
