@@ -13,6 +13,7 @@ find_package(PNG REQUIRED)
 find_package(JPEG REQUIRED)
 find_package(Eigen3 CONFIG REQUIRED)
 find_package(PkgConfig REQUIRED)
+pkg_check_modules(zstd REQUIRED IMPORTED_TARGET libzstd)
 pkg_check_modules(re2 REQUIRED IMPORTED_TARGET re2)
 pkg_check_modules(utf8proc REQUIRED IMPORTED_TARGET libutf8proc)
 

@@ -27,7 +27,7 @@ MAY_INCLUDE = {
 ROOMS = {
     'core': ['base', 'memory', 'tensor', 'device', 'op', 'graph', 'build', 'gradient', 'proto',
              'generator'],
-    'data': ['files', 'batch', 'csv', 'table', 'records', 'checkpoint', 'arrays'],
+    'data': ['files', 'batch', 'csv', 'table', 'table_places', 'records', 'checkpoint', 'arrays'],
     'runtime': ['device', 'execute', 'passes', 'functions', 'captures', 'compile', 'session',
                 'accelerator', 'cuda'],
     'distributed': ['protocol', 'worker', 'master', 'client', 'grpc'],

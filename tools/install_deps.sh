@@ -9,8 +9,8 @@ packages=(
   clang-19 libclang-rt-19-dev libomp-19-dev llvm-19 g++-12 cmake ninja-build ccache mold pkg-config
   clang-format-14 clang-tidy-19 patchelf xz-utils python3 python3-venv
   libabsl-dev libprotobuf-dev protobuf-compiler libgrpc++-dev libgrpc-dev protobuf-compiler-grpc
-  libdnnl-dev libeigen3-dev libleveldb-dev libsnappy-dev libutf8proc-dev zlib1g-dev libre2-dev
-  libpng-dev libjpeg62-turbo-dev libboost-math-dev
+  libdnnl-dev libeigen3-dev libleveldb-dev libsnappy-dev libutf8proc-dev zlib1g-dev libzstd-dev
+  libre2-dev libpng-dev libjpeg62-turbo-dev libboost-math-dev
   libspdlog-dev libcli11-dev nlohmann-json3-dev libgtest-dev libgmock-dev
 )
 

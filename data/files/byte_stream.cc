@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "data/files/memory_claim.h"
+#include "data/files/zstd_source.h"
 
 namespace tenon {
 namespace {
@@ -86,7 +87,7 @@ class InflateSource final : public ByteSource {
       if (z_.avail_in == 0) TENON_RETURN_IF_ERROR(Fill());
       if (z_.avail_in == 0) {
         if (!inside_) break;
-        return DataLoss("the compressed data is cut short");
+        return DataLoss("the compressed data is cut short at byte ", filled_);
       }
       const size_t step = std::min<size_t>(size - done, 1u << 30);
       z_.next_out = reinterpret_cast<Bytef*>(out + done);
@@ -97,7 +98,7 @@ class InflateSource final : public ByteSource {
       if (result == Z_STREAM_END) {
         TENON_RETURN_IF_ERROR(NextMember());
       } else if (result != Z_OK && result != Z_BUF_ERROR) {
-        return DataLoss("the compressed data is damaged: ",
+        return DataLoss("the compressed data is damaged at byte ", filled_ - z_.avail_in, ": ",
                         z_.msg == nullptr ? "wrong stream" : z_.msg);
       }
     }
@@ -117,6 +118,7 @@ class InflateSource final : public ByteSource {
     TENON_ASSIGN_OR_RETURN(const size_t n, from_->Read(buffer_.size(), buffer_.data()));
     z_.next_in = reinterpret_cast<Bytef*>(buffer_.data());
     z_.avail_in = static_cast<uInt>(n);
+    filled_ += static_cast<int64_t>(n);
     return OkStatus();
   }
   /// Gzip files may be several, one after another; what else follows a stream is padding.
@@ -134,6 +136,7 @@ class InflateSource final : public ByteSource {
   const std::unique_ptr<ByteSource> from_;
   std::vector<char> buffer_;
   z_stream z_ = {};
+  int64_t filled_ = 0;  // bytes that were put into the buffer
   bool ready_ = false;
   bool inside_ = false;  // a stream has begun and not ended
   bool ended_ = false;
@@ -199,6 +202,7 @@ class DeflateFile final : public OutputFile {
 std::unique_ptr<ByteSource> Decompressed(std::unique_ptr<ByteSource> from,
                                          Compression compression) {
   if (compression == Compression::kNone) return from;
+  if (compression == Compression::kZstd) return MakeZstdSource(std::move(from));
   return std::make_unique<InflateSource>(std::move(from));
 }
 
@@ -222,6 +226,7 @@ std::unique_ptr<ByteSource> MakeSource(std::string_view bytes, Compression compr
 
 Compression DetectCompression(std::string_view head) {
   if (head.size() < 2) return Compression::kNone;
+  if (BeginsAsZstd(head)) return Compression::kZstd;
   const auto a = static_cast<unsigned char>(head[0]), b = static_cast<unsigned char>(head[1]);
   if (a == 0x1f && b == 0x8b) return Compression::kGzip;
   // A zlib header: deflate, a window of at most 32 KiB, and both bytes a multiple of 31.
@@ -229,12 +234,17 @@ Compression DetectCompression(std::string_view head) {
   return Compression::kNone;
 }
 
+Compression DetectTextCompression(std::string_view head) {
+  const Compression compression = DetectCompression(head);
+  return compression == Compression::kZlib ? Compression::kNone : compression;
+}
+
 StatusOr<std::unique_ptr<ByteSource>> OpenSource(const std::string& path,
                                                  std::optional<Compression> compression,
                                                  const FileContext& context) {
   TENON_ASSIGN_OR_RETURN(auto file, OpenInput(path, context));
   if (!compression) {
-    char head[2];
+    char head[4];
     TENON_ASSIGN_OR_RETURN(const size_t n, file->ReadAt(0, sizeof(head), head));
     compression = DetectCompression({head, n});
   }
@@ -244,15 +254,15 @@ StatusOr<std::unique_ptr<ByteSource>> OpenSource(const std::string& path,
 StatusOr<std::unique_ptr<ByteSource>> OpenTextSource(const std::string& path,
                                                      const FileContext& context) {
   TENON_ASSIGN_OR_RETURN(auto file, OpenInput(path, context));
-  char head[2];
+  char head[4];
   TENON_ASSIGN_OR_RETURN(const size_t n, file->ReadAt(0, sizeof(head), head));
-  const bool is_gzip = DetectCompression({head, n}) == Compression::kGzip;
-  return MakeSource(std::move(file), is_gzip ? Compression::kGzip : Compression::kNone);
+  return MakeSource(std::move(file), DetectTextCompression({head, n}));
 }
 
 std::unique_ptr<OutputFile> MakeCompressor(std::unique_ptr<OutputFile> file,
                                            Compression compression) {
   if (compression == Compression::kNone) return file;
+  TENON_CHECK(compression != Compression::kZstd, "files are not written with zstd");
   return std::make_unique<DeflateFile>(std::move(file), compression);
 }
 

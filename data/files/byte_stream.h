@@ -8,24 +8,13 @@
 #include <string_view>
 
 #include "core/base/status.h"
+#include "data/files/byte_source.h"
 #include "data/files/file.h"
 
 namespace tenon {
 
-/// Bytes read from front to back. Used by one thread at a time.
-class ByteSource {
- public:
-  virtual ~ByteSource() = default;
-  /// Reads `size` bytes into `out`; fewer only at the end. DataLoss when what is compressed is
-  /// damaged or cut short.
-  virtual StatusOr<size_t> Read(size_t size, char* out) = 0;
-  /// No more bytes than this can come any more. What a length that was read promises must be
-  /// compared with it before memory is taken.
-  virtual int64_t Bound() const = 0;
-};
-
 /// How a whole file is compressed.
-enum class Compression { kNone, kGzip, kZlib };
+enum class Compression { kNone, kGzip, kZlib, kZstd };
 
 /// "", "NONE", "GZIP" or "ZLIB", as TensorFlow's ops name it; InvalidArgument otherwise.
 StatusOr<Compression> ParseCompression(std::string_view name);
@@ -37,7 +26,7 @@ std::unique_ptr<ByteSource> MakeSource(std::unique_ptr<InputFile> file, Compress
 /// Bytes already in memory, which the caller keeps.
 std::unique_ptr<ByteSource> MakeSource(std::string_view bytes, Compression compression);
 
-/// What compressed `head`, the first bytes of a file, judging by how it begins.
+/// What compressed `head`, the first 4 bytes of a file, judging by how it begins.
 Compression DetectCompression(std::string_view head);
 
 /// Opens a file; without `compression`, DetectCompression decides.
@@ -45,12 +34,16 @@ StatusOr<std::unique_ptr<ByteSource>> OpenSource(const std::string& path,
                                                  std::optional<Compression> compression,
                                                  const FileContext& context = {});
 
-/// Opens a file of text, plain or gzipped: unlike other compressed files, gzip's begin as no text
-/// does.
+/// What compressed a text that begins with `head`: as DetectCompression, but not zlib, whose files
+/// begin as texts do.
+Compression DetectTextCompression(std::string_view head);
+
+/// Opens a file of text, for which DetectTextCompression decides.
 StatusOr<std::unique_ptr<ByteSource>> OpenTextSource(const std::string& path,
                                                      const FileContext& context = {});
 
-/// Compresses what is appended into `file`. Flush makes everything so far readable.
+/// Compresses what is appended into `file`. Flush makes everything so far readable. REQUIRES: not
+/// with zstd.
 std::unique_ptr<OutputFile> MakeCompressor(std::unique_ptr<OutputFile> file,
                                            Compression compression);
 

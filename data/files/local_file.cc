@@ -291,4 +291,8 @@ StatusOr<std::unique_ptr<FileSystem>> LocalFilesBeneath(const std::string& root)
   return std::unique_ptr<FileSystem>(std::make_unique<LocalFileSystem>(std::move(folder)));
 }
 
+std::unique_ptr<InputFile> InputOfDescriptor(int fd, std::string path, int64_t size) {
+  return std::make_unique<LocalInput>(std::move(path), fd, size);
+}
+
 }  // namespace tenon

@@ -48,6 +48,12 @@ class RecordCutter {
     const size_t begin = column == 0 ? begins_[record] : ends_[at - 1] + 1;
     return {text_.data() + begin, ends_[at] - begin};
   }
+  /// A record as it stands there, without the end of its line.
+  std::string_view Record(int64_t record) const {
+    const size_t begin = begins_[record];
+    const size_t end = ends_[static_cast<size_t>((record + 1) * num_columns_ - 1)];
+    return {text_.data() + begin, end - begin};
+  }
   /// Where in the text the record begins.
   size_t begin(int64_t record) const { return begins_[record]; }
 

@@ -6,17 +6,54 @@
 #include "core/base/hash_map.h"
 #include "core/base/strings.h"
 #include "data/files/match_files.h"
+#include "data/files/standard_input.h"
 
 namespace tenon {
 namespace {
 
+constexpr std::string_view kStandardInput = "-";
+
+/// How a text is compressed whose file is open.
+StatusOr<Compression> CompressionOf(const InputFile& file) {
+  char head[4];
+  TENON_ASSIGN_OR_RETURN(const size_t size, file.ReadAt(0, sizeof(head), head));
+  return DetectTextCompression({head, size});
+}
+
 StatusOr<TableFile> LookAt(const std::string& path, const FileInfo& info,
                            const FileContext& context) {
   TENON_ASSIGN_OR_RETURN(const std::unique_ptr<InputFile> file, OpenInput(path, context));
-  char head[4];
-  TENON_ASSIGN_OR_RETURN(const size_t size, file->ReadAt(0, sizeof(head), head));
-  const bool compressed = DetectCompression({head, size}) == Compression::kGzip;
-  return TableFile{path, info.size, info.modified_at, compressed};
+  TENON_ASSIGN_OR_RETURN(const Compression compression, CompressionOf(*file));
+  return TableFile{path, info.size, info.modified_at, compression != Compression::kNone};
+}
+
+StatusOr<TableFile> TakeStandardInput(const FileContext& context) {
+  TENON_RETURN_IF_ERROR(KeepStandardInput(context));
+  TENON_ASSIGN_OR_RETURN(const std::unique_ptr<InputFile> file, OpenStandardInput());
+  TENON_ASSIGN_OR_RETURN(const Compression compression, CompressionOf(*file));
+  return TableFile{
+      std::string(kStandardInput), file->size(), {}, compression != Compression::kNone};
+}
+
+/// Opens a file that is as it was.
+StatusOr<std::unique_ptr<InputFile>> OpenUnchanged(const TableFile& file,
+                                                   const FileContext& context) {
+  std::unique_ptr<InputFile> opened;
+  int64_t size;
+  Clock::WallTime modified_at;
+  if (file.path == kStandardInput && context.files == &AllFiles()) {
+    TENON_ASSIGN_OR_RETURN(opened, OpenStandardInput());
+    size = opened->size();
+  } else {
+    TENON_ASSIGN_OR_RETURN(const FileInfo info, StatFile(file.path, context));
+    size = info.size;
+    modified_at = info.modified_at;
+    TENON_ASSIGN_OR_RETURN(opened, OpenInput(file.path, context));
+  }
+  if (size == file.size && modified_at == file.modified_at) return opened;
+  return FailedPrecondition(
+      "the file ", ShownFile(file), " was changed while the table was read: ", "found ", size,
+      " bytes, wanted ", file.size, size == file.size ? ", and the same time" : "");
 }
 
 }  // namespace
@@ -24,6 +61,16 @@ StatusOr<TableFile> LookAt(const std::string& path, const FileInfo& info,
 StatusOr<std::vector<TableFile>> FindTableFiles(const std::vector<std::string>& patterns,
                                                 const FileContext& context) {
   std::vector<TableFile> files;
+  if (context.files == &AllFiles() &&
+      std::find(patterns.begin(), patterns.end(), kStandardInput) != patterns.end()) {
+    if (patterns.size() > 1) {
+      return InvalidArgument("found '-', the standard input, among ", patterns.size(),
+                             " files, wanted it alone: it is a table of its own");
+    }
+    TENON_ASSIGN_OR_RETURN(TableFile file, TakeStandardInput(context));
+    files.push_back(std::move(file));
+    return files;
+  }
   StringMap<std::string> seen;  // the paths, by what tells files apart
   for (const std::string& pattern : patterns) {
     // A file may have a name that looks like a pattern.
@@ -51,6 +98,10 @@ StatusOr<std::vector<TableFile>> FindTableFiles(const std::vector<std::string>& 
   return files;
 }
 
+std::string ShownFile(const TableFile& file) {
+  return file.path == kStandardInput ? "'standard input'" : StrCat("'", file.path, "'");
+}
+
 std::vector<TableUnit> CutIntoUnits(const std::vector<TableFile>& files, int64_t bytes) {
   std::vector<TableUnit> units;
   for (size_t f = 0; f < files.size(); ++f) {
@@ -69,20 +120,17 @@ StatusOr<std::unique_ptr<TextPieces>> OpenUnit(const TableFile& file, const Tabl
                                                std::optional<TextState> state,
                                                const TableFormat& format,
                                                const FileContext& context) {
-  TENON_ASSIGN_OR_RETURN(const FileInfo info, StatFile(file.path, context));
-  if (info.size != file.size || info.modified_at != file.modified_at) {
-    return FailedPrecondition(
-        "the file '", file.path, "' was changed while the table was read: ", "found ", info.size,
-        " bytes, wanted ", file.size, info.size == file.size ? ", and the same time" : "");
-  }
-  TENON_ASSIGN_OR_RETURN(std::unique_ptr<InputFile> bytes, OpenInput(file.path, context));
+  TENON_ASSIGN_OR_RETURN(std::unique_ptr<InputFile> bytes, OpenUnchanged(file, context));
   std::optional<char> before;
   if (unit.begin > 0) {
     char c;
     TENON_ASSIGN_OR_RETURN(const size_t size, bytes->ReadAt(unit.begin - 1, 1, &c));
     if (size == 1) before = c;
   }
-  const auto compression = file.compressed ? Compression::kGzip : Compression::kNone;
+  Compression compression = Compression::kNone;
+  if (file.compressed) {
+    TENON_ASSIGN_OR_RETURN(compression, CompressionOf(*bytes));
+  }
   auto source = MakeSource(std::move(bytes), compression, unit.begin);
   return std::make_unique<TextPieces>(std::move(source), before, state, format);
 }

@@ -19,10 +19,10 @@ namespace tenon {
 
 /// A file of a table, as it was when the table was looked at.
 struct TableFile {
-  std::string path;
+  std::string path;  // "-": what came through the standard input of this process
   int64_t size = 0;  // bytes
   Clock::WallTime modified_at;
-  bool compressed = false;  // with gzip
+  bool compressed = false;  // with gzip or zstd
 };
 
 /// The records that begin in a range of bytes of a file.
@@ -33,9 +33,13 @@ struct TableUnit {
 
 /// The files that paths and patterns (MatchFiles) name, in the order of the patterns and then of
 /// their names. A path of a file that is there is no pattern. NotFound, naming the pattern, when
-/// there are none; InvalidArgument for a file that comes twice.
+/// there are none; InvalidArgument for a file that comes twice. "-" alone is the standard input,
+/// which is read to its end, where all files may be reached.
 StatusOr<std::vector<TableFile>> FindTableFiles(const std::vector<std::string>& patterns,
                                                 const FileContext& context = {});
+
+/// The name of the file in messages, in quotes.
+std::string ShownFile(const TableFile& file);
 
 /// Units of `bytes`, or a little more; a compressed file is one. REQUIRES: bytes > 0.
 std::vector<TableUnit> CutIntoUnits(const std::vector<TableFile>& files, int64_t bytes);

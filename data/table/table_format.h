@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <string>
+#include <string_view>
 #include <vector>
 
 // Tables in text: UTF-8, a record a line, with fields that a delimiter parts (RFC 4180, and as
@@ -18,5 +20,10 @@ struct TableFormat {
   /// The texts that stand for a missing value. The empty one always does.
   std::vector<std::string> missing = {"NA"};
 };
+
+inline bool IsMissing(std::string_view text, const TableFormat& format) {
+  const auto& missing = format.missing;
+  return text.empty() || std::find(missing.begin(), missing.end(), text) != missing.end();
+}
 
 }  // namespace tenon

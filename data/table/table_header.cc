@@ -56,15 +56,15 @@ StatusOr<TableHeader> ReadTableHeader(const std::vector<TableFile>& files,
                            OpenUnit(files[f], whole, std::nullopt, format, context));
     TextPiece piece;
     const auto found = pieces->Next(kHeadBytes, &piece);
-    if (!found.ok()) return Annotate(found.status(), StrCat("'", files[f].path, "'"));
+    if (!found.ok()) return Annotate(found.status(), ShownFile(files[f]));
     int64_t num_fields;
     const std::string_view record = FirstRecord(piece.records, format, &num_fields);
     if (record.empty()) continue;
     auto names = NamesIn(record, num_fields, format);
-    if (!names.ok()) return Annotate(names.status(), StrCat("'", files[f].path, "'"));
+    if (!names.ok()) return Annotate(names.status(), ShownFile(files[f]));
     return TableHeader{*std::move(names), std::string(record), files[f].path};
   }
-  return InvalidArgument("'", files.front().path, "'",
+  return InvalidArgument(ShownFile(files.front()),
                          files.size() > 1 ? " and all other files of the table are" : " is",
                          " empty, wanted a first line with the names of the columns");
 }

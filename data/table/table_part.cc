@@ -53,11 +53,6 @@ bool HasLeadingZero(std::string_view number) {
          static_cast<unsigned>(number[first + 1] - '0') < 10;
 }
 
-bool IsMissing(std::string_view text, const TableFormat& format) {
-  const auto& missing = format.missing;
-  return text.empty() || std::find(missing.begin(), missing.end(), text) != missing.end();
-}
-
 /// Reads a column, some records at a time.
 class ColumnReader {
  public:
@@ -129,24 +124,6 @@ class ColumnReader {
 };
 
 }  // namespace
-
-std::vector<FoundText> FindTexts(std::string_view text, const TableFormat& format,
-                                 int64_t num_columns, int64_t place, size_t most) {
-  std::vector<FoundText> found;
-  std::vector<BadRecord> bad;
-  std::string unquoted;
-  double number;
-  RecordCutter records(text, format, num_columns);
-  while (records.Next(kCutBytes, &bad)) {
-    for (int64_t r = 0; r < records.num_records(); ++r) {
-      const std::string_view value = FieldText(records.Field(r, place), format.quotes, &unquoted);
-      if (IsMissing(value, format) || ReadFieldNumber(value, &number)) continue;
-      if (found.size() == most) return found;
-      found.push_back({records.begin(r), std::string(value)});
-    }
-  }
-  return found;
-}
 
 TablePart ReadTablePart(std::string_view text, const TableFormat& format, int64_t num_columns,
                         absl::Span<const WantedColumn> wanted) {

@@ -38,16 +38,6 @@ struct WantedColumn {
   bool as_text = false;  // also when all its values are numbers
 };
 
-/// A value of a column that is no number.
-struct FoundText {
-  size_t record;  // where its record begins in the text
-  std::string text;
-};
-
-/// The first values of the column at `place` that are neither numbers nor missing, `most` at most.
-std::vector<FoundText> FindTexts(std::string_view text, const TableFormat& format,
-                                 int64_t num_columns, int64_t place, size_t most);
-
 /// Reads columns of `text`, which is as RecordCutter wants it.
 TablePart ReadTablePart(std::string_view text, const TableFormat& format, int64_t num_columns,
                         absl::Span<const WantedColumn> wanted);

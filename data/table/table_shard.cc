@@ -2,10 +2,11 @@
 #include "data/table/table_shard.h"
 
 #include <algorithm>
+#include <atomic>
 #include <utility>
 
-#include "core/base/hash_map.h"
 #include "core/base/parallel.h"
+#include "core/base/strings.h"
 #include "core/memory/counted_memory.h"
 #include "data/csv/read_number.h"
 
@@ -26,6 +27,18 @@ CountedVector<int64_t> CountLevels(absl::Span<const int32_t> codes, int32_t num_
   return counts;
 }
 
+int64_t BytesOf(const TableBlock& block) {
+  int64_t bytes = 0;
+  for (const PackedColumn& column : block.columns) bytes += column.bytes();
+  return bytes;
+}
+
+int64_t BytesOf(const std::vector<TableBlock>& blocks) {
+  int64_t bytes = 0;
+  for (const TableBlock& block : blocks) bytes += BytesOf(block);
+  return bytes;
+}
+
 /// The codes in `levels`, to which it adds what is new, of the codes in `from`.
 CountedVector<int32_t> AddLevels(const TextLevels& from, TextLevels* levels) {
   CountedVector<int32_t> codes(from.size());
@@ -33,10 +46,29 @@ CountedVector<int32_t> AddLevels(const TextLevels& from, TextLevels* levels) {
   return codes;
 }
 
-/// A column of a unit, whose parts come one after the other.
-class UnitColumn {
+}  // namespace
+
+/// The memory that units which are read at once may still take.
+class TableShard::MemoryLeft {
  public:
-  UnitColumn(ColumnReport* report, TextLevels* levels) : report_(*report), levels_(*levels) {}
+  explicit MemoryLeft(int64_t bytes) : left_(bytes) {}
+
+  /// Takes memory; false, with none taken, when there is not so much.
+  bool Take(int64_t bytes) {
+    if (left_.fetch_sub(bytes, std::memory_order_relaxed) >= bytes) return true;
+    GiveBack(bytes);
+    return false;
+  }
+  void GiveBack(int64_t bytes) { left_.fetch_add(bytes, std::memory_order_relaxed); }
+
+ private:
+  std::atomic<int64_t> left_;
+};
+
+/// A column of a unit, whose parts come one after the other.
+class TableShard::UnitColumn {
+ public:
+  UnitColumn(ColumnReport* report, UnitLevels* levels) : report_(*report), levels_(*levels) {}
 
   /// Appends a part; false when it is of another kind than those before.
   bool Append(ColumnPart part, bool is_first, PackedColumn* packed) {
@@ -48,15 +80,18 @@ class UnitColumn {
       *packed = PackedColumn::OfNumbers(part.numbers);
       return true;
     }
-    const CountedVector<int64_t> counts = CountLevels(part.codes, part.levels.size());
+    CountedVector<int64_t> counts = CountLevels(part.codes, part.levels.size());
     double number;
     for (int32_t i = 0; i < part.levels.size(); ++i) {
       if (ReadFieldNumber(part.levels.text(i), &number)) report_.num_numbers += counts[i];
     }
     if (is_first) {
-      levels_ = std::move(part.levels);
+      levels_.levels = std::move(part.levels);
+      levels_.counts = std::move(counts);
     } else {
-      const CountedVector<int32_t> codes = AddLevels(part.levels, &levels_);
+      const CountedVector<int32_t> codes = AddLevels(part.levels, &levels_.levels);
+      levels_.counts.resize(levels_.levels.size());
+      for (size_t i = 0; i < counts.size(); ++i) levels_.counts[codes[i]] += counts[i];
       for (int32_t& code : part.codes) code = code < 0 ? -1 : codes[code];
     }
     *packed = PackedColumn::OfCodes(part.codes);
@@ -65,24 +100,52 @@ class UnitColumn {
 
  private:
   ColumnReport& report_;
-  TextLevels& levels_;
+  UnitLevels& levels_;
 };
-
-}  // namespace
 
 TableShard::TableShard(std::vector<TableFile> files, TableSchema schema,
                        std::vector<TableUnit> units)
     : files_(std::move(files)),
       schema_(std::move(schema)),
       units_(std::move(units)),
-      read_(units_.size()) {}
+      read_(units_.size()),
+      places_(schema_.columns.size()) {}
 
 void TableShard::TakeAsText(absl::Span<const int64_t> columns) {
   for (const int64_t column : columns) schema_.columns[column].as_text = true;
 }
 
+Status TableShard::CheckRead() const {
+  for (size_t u = 0; u < read_.size(); ++u) {
+    if (read_[u].report.columns.size() != schema_.columns.size()) {
+      return FailedPrecondition("unit ", u, " of a table was not read");
+    }
+    for (size_t c = 0; c < schema_.columns.size(); ++c) {
+      const bool is_text = read_[u].report.columns[c].is_text;
+      if (read_[u].report.num_rows == 0 || is_text == IsText(static_cast<int64_t>(c))) continue;
+      return FailedPrecondition("column ", c, " of a table is of texts in some units, of numbers ",
+                                "in others");
+    }
+  }
+  return OkStatus();
+}
+
+bool TableShard::IsText(int64_t column) const {
+  const auto with_rows = std::find_if(read_.begin(), read_.end(),
+                                      [](const UnitRead& u) { return u.report.num_rows > 0; });
+  return with_rows != read_.end() && with_rows->report.columns[column].is_text;
+}
+
+bool TableShard::HasLevels(int64_t column) const {
+  return std::all_of(read_.begin(), read_.end(), [&](const UnitRead& u) {
+    return u.report.num_rows == 0 ||
+           (u.report.columns[column].is_text && !u.columns[column].recoded);
+  });
+}
+
 StatusOr<std::optional<TableShard::UnitRead>> TableShard::ReadOnce(
-    const ReadUnit& what, TableSchema* schema, const FileContext& context) const {
+    const ReadUnit& what, TableSchema* schema, MemoryLeft* memory,
+    const FileContext& context) const {
   const TableUnit& unit = units_[what.unit];
   TENON_ASSIGN_OR_RETURN(const auto reader,
                          UnitReader::Open(files_[unit.file], unit, what.state, *schema, context));
@@ -91,12 +154,13 @@ StatusOr<std::optional<TableShard::UnitRead>> TableShard::ReadOnce(
   UnitReport& report = read.report;
   report.began = reader->state();
   report.columns.resize(num_columns);
-  read.levels.resize(num_columns);
+  read.columns.resize(num_columns);
   std::vector<UnitColumn> columns;
   for (size_t c = 0; c < num_columns; ++c) {
-    columns.emplace_back(&report.columns[c], &read.levels[c]);
+    columns.emplace_back(&report.columns[c], &read.columns[c]);
   }
-  bool is_mixed = false;
+  read.held = true;
+  bool is_mixed = false, is_first = true;
   TablePart part;
   while (true) {
     TENON_RETURN_IF_ERROR(context.CheckCancelled());
@@ -104,27 +168,36 @@ StatusOr<std::optional<TableShard::UnitRead>> TableShard::ReadOnce(
     if (!found) break;
     TableBlock block = {part.num_rows, std::vector<PackedColumn>(num_columns)};
     for (size_t c = 0; c < num_columns; ++c) {
-      if (columns[c].Append(std::move(part.columns[c]), read.blocks.empty(), &block.columns[c])) {
-        continue;
-      }
+      if (columns[c].Append(std::move(part.columns[c]), is_first, &block.columns[c])) continue;
       schema->columns[c].as_text = true;
       is_mixed = true;
     }
     report.num_rows += part.num_rows;
-    read.blocks.push_back(std::move(block));
+    is_first = false;
+    if (read.held && memory->Take(BytesOf(block))) {
+      read.blocks.push_back(std::move(block));
+    } else if (read.held) {
+      // The memory of its first parts is of more use to units that fit whole.
+      memory->GiveBack(BytesOf(read.blocks));
+      read.blocks = {};
+      read.held = false;
+    }
   }
-  if (is_mixed) return std::nullopt;
+  if (is_mixed) {
+    memory->GiveBack(BytesOf(read.blocks));
+    return std::nullopt;
+  }
   report.scan = reader->scan();
   report.num_rejected = reader->num_rejected();
   report.rejected = reader->rejected();
   return read;
 }
 
-StatusOr<TableShard::UnitRead> TableShard::ReadOne(const ReadUnit& what,
+StatusOr<TableShard::UnitRead> TableShard::ReadOne(const ReadUnit& what, MemoryLeft* memory,
                                                    const FileContext& context) const {
   TableSchema schema = schema_;
   while (true) {
-    TENON_ASSIGN_OR_RETURN(std::optional<UnitRead> read, ReadOnce(what, &schema, context));
+    TENON_ASSIGN_OR_RETURN(std::optional<UnitRead> read, ReadOnce(what, &schema, memory, context));
     if (read) return *std::move(read);
   }
 }
@@ -135,11 +208,14 @@ Status TableShard::Read(absl::Span<const ReadUnit> units, const FileContext& con
   for (const ReadUnit& what : units) {
     read.push_back(Cancelled("the table was not read to its end"));
     bytes += units_[what.unit].end - units_[what.unit].begin;
+    read_[what.unit].held = false;
+    read_[what.unit].blocks = {};
   }
+  MemoryLeft memory(memory_limit_ - this->bytes());
   const auto count = static_cast<int64_t>(units.size());
   const double cost = kNsOfByte * static_cast<double>(bytes) / std::max<double>(count, 1);
   ParallelFor(count, cost, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) read[i] = ReadOne(units[i], context);
+    for (int64_t i = begin; i < end; ++i) read[i] = ReadOne(units[i], &memory, context);
   });
   for (const StatusOr<UnitRead>& one : read) {
     if (!one.ok()) return one.status();
@@ -157,57 +233,141 @@ StatusOr<std::vector<PlacedText>> TableShard::FindTexts(const ReadUnit& what, in
   return reader->FindTexts(column, most);
 }
 
+StatusOr<PlacedText> TableShard::FindRow(const ReadUnit& what, int64_t column, int64_t row,
+                                         const FileContext& context) const {
+  const TableUnit& unit = units_[what.unit];
+  TENON_ASSIGN_OR_RETURN(const auto reader,
+                         UnitReader::Open(files_[unit.file], unit, what.state, schema_, context));
+  return reader->FindRow(column, row);
+}
+
+StatusOr<std::vector<RejectedRecord>> TableShard::FindRejected(const ReadUnit& what,
+                                                               const FileContext& context) const {
+  const TableUnit& unit = units_[what.unit];
+  TableSchema no_columns = schema_;
+  no_columns.columns.clear();
+  TENON_ASSIGN_OR_RETURN(const auto reader, UnitReader::Open(files_[unit.file], unit, what.state,
+                                                             no_columns, context));
+  reader->KeepRejected(SIZE_MAX);
+  TablePart part;
+  while (true) {
+    TENON_RETURN_IF_ERROR(context.CheckCancelled());
+    TENON_ASSIGN_OR_RETURN(const bool found, reader->Next(&part));
+    if (!found) return reader->rejected();
+  }
+}
+
 ColumnLevels TableShard::LevelsOf(int64_t column) const {
   ColumnLevels all;
   for (const UnitRead& read : read_) {
     if (read.report.columns.empty()) continue;
-    const CountedVector<int32_t> codes = AddLevels(read.levels[column], &all.levels);
+    const UnitLevels& own = read.columns[column];
+    const CountedVector<int32_t> codes = AddLevels(own.levels, &all.levels);
     all.counts.resize(all.levels.size());
-    for (const TableBlock& block : read.blocks) {
-      CountedVector<int32_t> own(block.num_rows);
-      block.columns[column].CopyCodes(0, block.num_rows, own.data());
-      const CountedVector<int64_t> counts = CountLevels(own, read.levels[column].size());
-      for (size_t i = 0; i < counts.size(); ++i) all.counts[codes[i]] += counts[i];
-    }
+    for (size_t i = 0; i < own.counts.size(); ++i) all.counts[codes[i]] += own.counts[i];
   }
   return all;
 }
 
 void TableShard::Recode(int64_t column, const std::vector<std::string>& texts) {
-  flat_hash_map<std::string_view, int32_t> places;
-  for (size_t i = 0; i < texts.size(); ++i) places[texts[i]] = static_cast<int32_t>(i);
+  places_[column] = TextLevels();
+  for (const std::string& text : texts) places_[column].Code(text);
   const auto count = static_cast<int64_t>(read_.size());
   ParallelFor(count, kNsOfRecodedUnit, [&](int64_t begin, int64_t end) {
     for (int64_t u = begin; u < end; ++u) {
-      if (!read_[u].blocks.empty()) RecodeUnit(column, places, &read_[u]);
+      if (!read_[u].report.columns.empty()) RecodeUnit(column, &read_[u]);
     }
   });
 }
 
-void TableShard::RecodeUnit(int64_t column, const flat_hash_map<std::string_view, int32_t>& places,
-                            UnitRead* unit) {
-  TextLevels& levels = unit->levels[column];
+void TableShard::RecodeUnit(int64_t column, UnitRead* unit) const {
+  const TextLevels& levels = unit->columns[column].levels;
   CountedVector<int32_t> codes(levels.size());
-  for (int32_t i = 0; i < levels.size(); ++i) {
-    const auto found = places.find(levels.text(i));
-    codes[i] = found == places.end() ? -1 : found->second;
-  }
+  for (int32_t i = 0; i < levels.size(); ++i) codes[i] = places_[column].Find(levels.text(i));
   for (TableBlock& block : unit->blocks) {
     CountedVector<int32_t> values(block.num_rows);
     block.columns[column].CopyCodes(0, block.num_rows, values.data());
     for (int32_t& value : values) value = value < 0 ? -1 : codes[value];
     block.columns[column] = PackedColumn::OfCodes(values);
   }
-  levels = TextLevels();
+  unit->columns[column] = UnitLevels();
+  unit->columns[column].recoded = true;
+}
+
+bool TableShard::MakeBlock(const UnitRead& unit, TablePart part, TableBlock* block) const {
+  *block = {part.num_rows, std::vector<PackedColumn>(part.columns.size())};
+  for (size_t c = 0; c < part.columns.size(); ++c) {
+    ColumnPart& column = part.columns[c];
+    if (column.is_text != unit.report.columns[c].is_text) return false;
+    if (!column.is_text) {
+      block->columns[c] = PackedColumn::OfNumbers(column.numbers);
+      continue;
+    }
+    const UnitLevels& own = unit.columns[c];
+    const TextLevels& levels = own.recoded ? places_[c] : own.levels;
+    CountedVector<int32_t> codes(column.levels.size());
+    for (int32_t i = 0; i < column.levels.size(); ++i) {
+      codes[i] = levels.Find(column.levels.text(i));
+      if (codes[i] < 0 && !own.recoded) return false;
+    }
+    for (int32_t& code : column.codes) code = code < 0 ? -1 : codes[code];
+    block->columns[c] = PackedColumn::OfCodes(column.codes);
+  }
+  return true;
+}
+
+Status TableShard::ParseAgain(int64_t u, absl::FunctionRef<Status(const TableBlock&)> give,
+                              const FileContext& context) const {
+  const UnitRead& read = read_[u];
+  const TableUnit& unit = units_[u];
+  TableSchema schema = schema_;
+  const size_t num_columns = schema.columns.size();
+  for (size_t c = 0; c < num_columns; ++c) {
+    schema.columns[c].as_text = read.report.columns[c].is_text;
+  }
+  const auto changed = [&](std::string_view how) {
+    return FailedPrecondition("the file ", ShownFile(files_[unit.file]),
+                              " was changed while the table was read: the part from byte ",
+                              unit.begin, " on has ", how);
+  };
+  TENON_ASSIGN_OR_RETURN(const auto reader, UnitReader::Open(files_[unit.file], unit,
+                                                             read.report.began, schema, context));
+  int64_t num_rows = 0;
+  CountedVector<int64_t> num_missing(num_columns);
+  TablePart part;
+  TableBlock block;
+  while (true) {
+    TENON_RETURN_IF_ERROR(context.CheckCancelled());
+    TENON_ASSIGN_OR_RETURN(const bool found, reader->Next(&part));
+    if (!found) break;
+    num_rows += part.num_rows;
+    for (size_t c = 0; c < num_columns; ++c) num_missing[c] += part.columns[c].num_missing;
+    if (!MakeBlock(read, std::move(part), &block)) return changed("other values");
+    TENON_RETURN_IF_ERROR(give(block));
+  }
+  if (num_rows != read.report.num_rows || reader->num_rejected() != read.report.num_rejected) {
+    return changed(StrCat(num_rows, " rows and ", reader->num_rejected(), " bad records, wanted ",
+                          read.report.num_rows, " and ", read.report.num_rejected));
+  }
+  for (size_t c = 0; c < num_columns; ++c) {
+    if (num_missing[c] != read.report.columns[c].num_missing) return changed("other values");
+  }
+  return OkStatus();
+}
+
+Status TableShard::ForEachBlock(int64_t unit, absl::FunctionRef<Status(const TableBlock&)> give,
+                                const FileContext& context) const {
+  if (!read_[unit].held) return ParseAgain(unit, give, context);
+  for (const TableBlock& block : read_[unit].blocks) {
+    TENON_RETURN_IF_ERROR(context.CheckCancelled());
+    TENON_RETURN_IF_ERROR(give(block));
+  }
+  return OkStatus();
 }
 
 int64_t TableShard::bytes() const {
   int64_t bytes = 0;
-  for (const UnitRead& read : read_) {
-    for (const TableBlock& block : read.blocks) {
-      for (const PackedColumn& column : block.columns) bytes += column.bytes();
-    }
-  }
+  for (const UnitRead& read : read_) bytes += BytesOf(read.blocks);
   return bytes;
 }
 

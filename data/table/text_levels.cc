@@ -7,6 +7,8 @@
 namespace tenon {
 namespace {
 
+constexpr size_t kPacked = 8;
+
 /// Up to 8 bytes as a number, which with their count tells them from all others.
 uint64_t Packed(std::string_view text) {
   const size_t n = text.size();
@@ -30,20 +32,33 @@ uint64_t Mixed(uint64_t x) {
   return x ^ x >> 29;
 }
 
+/// A hash that tells texts of at most kPacked bytes from all others of their length.
+uint64_t HashOf(std::string_view text) {
+  return text.size() <= kPacked ? Mixed(Packed(text)) : Mixed(std::hash<std::string_view>()(text));
+}
+
 }  // namespace
 
-int32_t TextLevels::Code(std::string_view text) {
-  const uint64_t hash =
-      text.size() <= kShort ? Mixed(Packed(text)) : Mixed(std::hash<std::string_view>()(text));
+const TextLevels::Slot& TextLevels::SlotOf(std::string_view text, uint64_t hash) const {
   const size_t mask = slots_.size() - 1;
   for (size_t i = hash & mask;; i = (i + 1) & mask) {
     const Slot& slot = slots_[i];
-    if (slot.code < 0) return Add(text, hash);
-    if (slot.hash == hash && slot.length == text.size() &&
-        (text.size() <= kShort || texts_[slot.code] == text)) {
-      return slot.code;
+    if (slot.code < 0 || (slot.hash == hash && slot.length == text.size() &&
+                          (text.size() <= kShort || texts_[slot.code] == text))) {
+      return slot;
     }
   }
+}
+
+int32_t TextLevels::Code(std::string_view text) {
+  const uint64_t hash = HashOf(text);
+  if (slots_.empty()) slots_.resize(kFirstSlots);
+  const int32_t code = SlotOf(text, hash).code;
+  return code < 0 ? Add(text, hash) : code;
+}
+
+int32_t TextLevels::Find(std::string_view text) const {
+  return slots_.empty() ? -1 : SlotOf(text, HashOf(text)).code;
 }
 
 int32_t TextLevels::Add(std::string_view text, uint64_t hash) {

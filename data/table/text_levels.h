@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,10 +12,10 @@ namespace tenon {
 /// thread at a time.
 class TextLevels {
  public:
-  TextLevels() : slots_(kFirstSlots) {}
-
   /// The code of `text`, a new one for a new text.
   int32_t Code(std::string_view text);
+  /// The code of `text`; -1 when it has none.
+  int32_t Find(std::string_view text) const;
   const std::string& text(int32_t code) const { return texts_[code]; }
   int32_t size() const { return static_cast<int32_t>(texts_.size()); }
 
@@ -31,11 +30,13 @@ class TextLevels {
     int32_t code = -1;
   };
 
+  /// The place in `slots_`, which has some, of the text or of what may be it.
+  const Slot& SlotOf(std::string_view text, uint64_t hash) const;
   int32_t Add(std::string_view text, uint64_t hash);
   void Grow();
 
-  std::vector<Slot> slots_;  // as many as a power of two, half of them at most in use
-  std::deque<std::string> texts_;
+  std::vector<Slot> slots_;  // as many as a power of two, half of them at most in use; or none
+  std::vector<std::string> texts_;
 };
 
 }  // namespace tenon

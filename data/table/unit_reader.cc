@@ -6,13 +6,6 @@
 #include "core/base/strings.h"
 
 namespace tenon {
-namespace {
-
-/// A unit has no more of them in memory; the others are counted.
-constexpr size_t kHeldRejects = 1000;
-
-}  // namespace
-
 StatusOr<std::unique_ptr<UnitReader>> UnitReader::Open(const TableFile& file, const TableUnit& unit,
                                                        std::optional<TextState> state,
                                                        const TableSchema& schema,
@@ -24,7 +17,7 @@ StatusOr<std::unique_ptr<UnitReader>> UnitReader::Open(const TableFile& file, co
 StatusOr<bool> UnitReader::Next(TablePart* part) {
   auto found = Read(part);
   if (found.ok()) return found;
-  return Annotate(found.status(), StrCat("'", file_.path, "'"));
+  return Annotate(found.status(), ShownFile(file_));
 }
 
 StatusOr<bool> UnitReader::NextRecords(std::string_view* records) {
@@ -54,6 +47,12 @@ StatusOr<bool> UnitReader::Read(TablePart* part) {
   return true;
 }
 
+PlacedText UnitReader::Placed(FoundText found) const {
+  const auto lines = std::count(piece_.records.data(), found.record.data(), '\n');
+  return {std::move(found.text), piece_.lines_before + lines,
+          std::string(found.record.substr(0, RejectedRecord::kShownBytes))};
+}
+
 StatusOr<std::vector<PlacedText>> UnitReader::FindTexts(int64_t column, size_t most) {
   std::vector<PlacedText> placed;
   std::string_view records;
@@ -63,12 +62,23 @@ StatusOr<std::vector<PlacedText>> UnitReader::FindTexts(int64_t column, size_t m
     const int64_t place = schema_.columns[column].place;
     for (FoundText& text :
          tenon::FindTexts(records, schema_.format, num_columns(), place, most - placed.size())) {
-      const char* const record = records.data() + text.record;
-      const auto lines = std::count(piece_.records.data(), record, '\n');
-      placed.push_back({std::move(text.text), piece_.lines_before + lines});
+      placed.push_back(Placed(std::move(text)));
     }
   }
   return placed;
+}
+
+StatusOr<PlacedText> UnitReader::FindRow(int64_t column, int64_t row) {
+  const int64_t place = schema_.columns[column].place, wanted = row;
+  std::string_view records;
+  while (true) {
+    TENON_ASSIGN_OR_RETURN(const bool found, NextRecords(&records));
+    if (!found) return OutOfRange("found ", wanted - row, " rows, wanted the row ", wanted);
+    FoundText text;
+    if (tenon::FindRow(records, schema_.format, num_columns(), place, &row, &text)) {
+      return Placed(std::move(text));
+    }
+  }
 }
 
 void UnitReader::Reject(std::string_view text, const std::vector<BadRecord>& bad) {
@@ -77,7 +87,7 @@ void UnitReader::Reject(std::string_view text, const std::vector<BadRecord>& bad
   const char* counted = piece_.records.data();
   int64_t line = piece_.lines_before;
   for (const BadRecord& record : bad) {
-    if (rejected_.size() == kHeldRejects) return;
+    if (rejected_.size() == most_rejected_) return;
     const char* const begin = text.data() + record.begin;
     line += std::count(counted, begin, '\n');
     counted = begin;

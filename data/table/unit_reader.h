@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/base/status.h"
+#include "data/table/find_values.h"
 #include "data/table/table_files.h"
 #include "data/table/table_header.h"
 #include "data/table/table_part.h"
@@ -40,12 +41,17 @@ class UnitReader {
   /// The first values of a column that are neither numbers nor missing, `most` at most: instead of
   /// the parts.
   StatusOr<std::vector<PlacedText>> FindTexts(int64_t column, size_t most);
+  /// The value of a column in a row: instead of the parts. OutOfRange when there are fewer rows.
+  StatusOr<PlacedText> FindRow(int64_t column, int64_t row);
+
+  /// Has `rejected` be at most so many, in the place of RejectedRecord::kReported.
+  void KeepRejected(size_t most) { most_rejected_ = most; }
 
   /// How the unit is taken to begin, before the first part is read.
   TextState state() const { return pieces_->state(); }
   /// How the records of the unit depend on how it begins; of a compressed one, of its last part.
   const PartScan& scan() const { return piece_.scan; }
-  /// The records that were left out so far.
+  /// The records that were left out so far, the first of them.
   const std::vector<RejectedRecord>& rejected() const { return rejected_; }
   int64_t num_rejected() const { return num_rejected_; }
 
@@ -61,6 +67,7 @@ class UnitReader {
   StatusOr<bool> NextRecords(std::string_view* records);
   StatusOr<bool> Read(TablePart* part);
   int64_t num_columns() const { return static_cast<int64_t>(schema_.header.names.size()); }
+  PlacedText Placed(FoundText found) const;
   void Reject(std::string_view text, const std::vector<BadRecord>& bad);
 
   const TableFile& file_;
@@ -71,6 +78,7 @@ class UnitReader {
   bool begun_ = false;
   bool is_behind_header_;
   int64_t num_rejected_ = 0;
+  size_t most_rejected_ = RejectedRecord::kReported;
   std::vector<RejectedRecord> rejected_;
 };
 

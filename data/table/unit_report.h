@@ -13,6 +13,8 @@ namespace tenon {
 /// A record that was left out, and where it is.
 struct RejectedRecord {
   static constexpr size_t kShownBytes = 4096;
+  /// A report has no more of a unit; the others are counted.
+  static constexpr size_t kReported = 1000;
 
   BadRecord::Kind kind;
   int64_t byte;      // from the beginning of the unit, decompressed
@@ -24,7 +26,8 @@ struct RejectedRecord {
 /// A value of a unit, and where it is.
 struct PlacedText {
   std::string text;
-  int64_t line;  // ends of lines from the beginning of the unit to its record
+  int64_t line;        // ends of lines from the beginning of the unit to its record
+  std::string record;  // its first RejectedRecord::kShownBytes bytes
 };
 
 /// The kind and the counts of a column in one unit.

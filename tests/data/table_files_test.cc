@@ -3,6 +3,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
+#include <zstd.h>
 
 #include <filesystem>
 #include <random>
@@ -168,6 +170,65 @@ TEST_F(TableFilesTest, EveryRowIsInOneUnit) {
   const auto compressed = FindTableFiles({folder_ / "t.csv.gz"}).value();
   EXPECT_TRUE(compressed[0].compressed);
   EXPECT_EQ(ReadRows(compressed, schema, 10), wanted);
+}
+
+TEST_F(TableFilesTest, CompressedFilesAreFoundByContentAndMistakesInThemAreNamed) {
+  const std::string text = "a,b\n1,2\n3,4\n";
+  std::string frame(1000, ' ');
+  frame.resize(ZSTD_compress(frame.data(), frame.size(), text.data(), text.size(), 3));
+  const auto rows = [&](const std::string& content) -> StatusOr<std::vector<std::string>> {
+    TENON_ASSIGN_OR_RETURN(const auto files, FindTableFiles({folder_.Write("t.csv", content)}));
+    EXPECT_TRUE(files[0].compressed);
+    TENON_RETURN_IF_ERROR(ReadTableHeader(files, {}).status());
+    return ReadRows(files, SchemaOf(files), 3);
+  };
+  EXPECT_THAT(rows(frame).value(), ElementsAre("1|2", "3|4"));
+  std::string skipped("\x50\x2a\x4d\x18\0\0\0\0", 8);
+  EXPECT_THAT(rows(skipped + frame).value(), ElementsAre("1|2", "3|4"));
+  EXPECT_EQ(Message(rows(frame.substr(0, 15)).status()),
+            StrCat("'", folder_ / "t.csv", "': the compressed data is cut short at byte 15"));
+  const auto zipped = [&](const std::string& name) {
+    auto file = MakeCompressor(OpenOutput(folder_ / name).value(), Compression::kGzip);
+    EXPECT_TRUE(file->Append(text).ok() && file->Close().ok());
+    return ContentOf(folder_ / name);
+  };
+  std::string gzip = zipped("g");
+  EXPECT_THAT(rows(gzip).value(), ElementsAre("1|2", "3|4"));
+  EXPECT_EQ(Message(rows(gzip.substr(0, 15)).status()),
+            StrCat("'", folder_ / "t.csv", "': the compressed data is cut short at byte 15"));
+  gzip[2] = 'x';
+  EXPECT_THAT(Message(rows(gzip).status()), HasSubstr("is damaged at byte "));
+}
+
+TEST_F(TableFilesTest, TheStandardInputIsATableOfItsOwn) {
+  EXPECT_EQ(
+      Message(FindTableFiles({folder_.Write("t.csv", "a\n"), "-"}).status()),
+      "found '-', the standard input, among 2 files, wanted it alone: it is a table of its own");
+  std::string text = "a,b\n";
+  std::vector<std::string> wanted;
+  for (int i = 0; i < 300; ++i) {
+    StrAppend(&text, i, ",\"x\n,\"\n");
+    wanted.push_back(StrCat(i, "|x\n,"));
+  }
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  ASSERT_EQ(write(ends[1], text.data(), text.size()), static_cast<ssize_t>(text.size()));
+  close(ends[1]);
+  const int before = dup(STDIN_FILENO);
+  dup2(ends[0], STDIN_FILENO);
+  close(ends[0]);
+  const auto files = FindTableFiles({"-"});
+  dup2(before, STDIN_FILENO);
+  close(before);
+  ASSERT_TRUE(files.ok()) << files.status();
+  const TableSchema schema = SchemaOf(*files);
+  for (const int64_t bytes : {7, 100, 100000}) {
+    EXPECT_EQ(ReadRows(*files, schema, bytes), wanted);
+  }
+  // Who may not reach all files does not reach this one.
+  const FileContext none =
+      FileContext::Of(FileAccess{FileAccess::Kind::kNone, ""}, nullptr).value();
+  EXPECT_EQ(FindTableFiles({"-"}, none).status().code(), StatusCode::kNotFound);
 }
 
 TEST_F(TableFilesTest, RejectedRecordsHaveTheirPlaces) {

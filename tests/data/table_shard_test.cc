@@ -4,12 +4,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <numeric>
 #include <string>
 #include <vector>
 
 #include "core/base/strings.h"
 #include "data/table/merge_levels.h"
+#include "data/table/settle_table.h"
 #include "tests/data/sample_files.h"
 
 namespace tenon {
@@ -174,6 +176,109 @@ TEST_F(TableShardTest, AColumnThatIsTextInOnePartIsTextInAll) {
   EXPECT_EQ(shard.report(0).columns[0].num_numbers, rows);
   EXPECT_EQ(shard.LevelsOf(0).counts.back(), 1);
   EXPECT_EQ(shard.levels(0, 0).size(), 1001);
+}
+
+/// The values of a table, as all its blocks have them: a row of numbers and codes after the other.
+StatusOr<std::vector<double>> ValuesOf(const TableShard& shard) {
+  std::vector<double> values;
+  for (int64_t u = 0; u < shard.num_units(); ++u) {
+    TENON_RETURN_IF_ERROR(shard.ForEachBlock(u, [&](const TableBlock& block) {
+      for (size_t c = 0; c < block.columns.size(); ++c) {
+        std::vector<double> numbers(block.num_rows);
+        std::vector<int32_t> codes(block.num_rows);
+        const bool is_text = shard.report(u).columns[c].is_text;
+        if (is_text) block.columns[c].CopyCodes(0, block.num_rows, codes.data());
+        if (!is_text) block.columns[c].CopyNumbers(0, block.num_rows, numbers.data());
+        if (is_text) numbers.assign(codes.begin(), codes.end());
+        for (double& number : numbers) number = number != number ? -1000 : number;
+        values.insert(values.end(), numbers.begin(), numbers.end());
+      }
+      return OkStatus();
+    }));
+  }
+  return values;
+}
+
+TEST_F(TableShardTest, RowsBeyondTheMemoryAreTheSameWhenTheyAreParsedAgain) {
+  std::string text = "n,t,u\n";
+  for (int i = 0; i < 3000; ++i) {
+    StrAppend(&text, i % 9 == 0 ? "NA" : StrCat(i * 0.25), ",",
+              i % 7 == 0 ? "NA" : StrCat("k", i % 5), ",\"x\n", i % 300, "\"\n",
+              i % 100 == 0 ? "bad\n" : "");
+  }
+  const std::string plain = folder_.Write("t.csv", text);
+  auto zipped = MakeCompressor(OpenOutput(folder_ / "t.csv.gz").value(), Compression::kGzip);
+  ASSERT_TRUE(zipped->Append(text).ok() && zipped->Close().ok());
+  for (const std::string& path : {plain, folder_ / "t.csv.gz"}) {
+    std::vector<double> wanted[2];
+    int64_t all_bytes = 0;
+    for (const int64_t share : {100, 0, 50}) {
+      const auto files = FindTableFiles({path}).value();
+      TableShard shard = ShardOf(path, 1000);
+      if (share < 100) shard.LimitMemory(all_bytes * share / 100);
+      const auto settled = ReadWholeTable(files, CutIntoUnits(files, 1000), &shard);
+      ASSERT_TRUE(settled.ok()) << settled.status();
+      EXPECT_EQ(settled->num_rows, 3000);
+      EXPECT_EQ(settled->num_rejected, 30);
+      if (share == 100) all_bytes = shard.bytes();
+      EXPECT_LE(shard.bytes(), all_bytes * share / 100);
+      int64_t held = 0;
+      for (int64_t u = 0; u < shard.num_units(); ++u) held += shard.is_held(u) ? 1 : 0;
+      if (share == 100) EXPECT_EQ(held, shard.num_units());
+      if (share == 50 && path == plain) EXPECT_NEAR(held, shard.num_units() / 2, 3);
+      if (share == 0) EXPECT_EQ(held, 0);
+      for (int time = 0; time < 2; ++time) {  // by the codes of units, then by those of the table
+        const auto values = ValuesOf(shard);
+        ASSERT_TRUE(values.ok()) << values.status();
+        if (share == 100) wanted[time] = *values;
+        EXPECT_TRUE(*values == wanted[time]);
+        if (time == 1) continue;
+        for (const int64_t c : {1, 2}) {
+          const ColumnLevels own = shard.LevelsOf(c);
+          EXPECT_EQ(own.levels.size(), c == 1 ? 5 : 300);
+          TableLevels merged = MergeLevels({&own});
+          if (c == 1) merged.texts.pop_back();  // of which the rows are missing then
+          shard.Recode(c, merged.texts);
+        }
+      }
+    }
+  }
+}
+
+TEST_F(TableShardTest, WhatIsParsedAgainIsWhatItWas) {
+  const auto at = std::filesystem::file_time_type::clock::now();
+  const auto write = [&](std::string_view content) {
+    const std::string path = folder_.Write("t.csv", content);
+    std::filesystem::last_write_time(path, at);
+    return path;
+  };
+  TableShard shard = ShardOf(write("a,b\n1,x\n2,y\n3,NA\n"), 1000);
+  shard.LimitMemory(0);
+  ASSERT_TRUE(shard.Read(AllOf(shard)).ok());
+  EXPECT_TRUE(ValuesOf(shard).ok());
+  const auto message = [&](std::string_view content) {
+    write(content);
+    const Status status = ValuesOf(shard).status();
+    EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition) << content;
+    return std::string(Message(status));
+  };
+  EXPECT_THAT(message("a,b\n1,x\n2,z\n3,NA\n"), HasSubstr("byte 0 on has other values"));
+  EXPECT_THAT(message("a,b\n1,x\nu,y\n3,NA\n"), HasSubstr("byte 0 on has other values"));
+  EXPECT_THAT(message("a,b\n1,x\n2,y\nNA,y\n"), HasSubstr("byte 0 on has other values"));
+  EXPECT_THAT(message("a,b\n1,x\n2,y\n3\nNA\n"),
+              HasSubstr("has 2 rows and 2 bad records, wanted 3 and 0"));
+  EXPECT_THAT(message("a,b\n1,x\n2,y\n3,N,"), HasSubstr("found 16 bytes, wanted 17"));
+}
+
+TEST_F(TableShardTest, RowsAreGivenUntilWhoeverTakesThemHasEnough) {
+  TableShard shard = ShardOf(folder_.Write("t.csv", "a\n1\n2\n"), 1000);
+  for (const int64_t limit : {1000, 0}) {
+    shard.LimitMemory(limit);
+    ASSERT_TRUE(shard.Read(AllOf(shard)).ok());
+    EXPECT_EQ(shard.is_held(0), limit > 0);
+    const auto enough = [](const TableBlock&) { return Aborted("enough"); };
+    EXPECT_EQ(Message(shard.ForEachBlock(0, enough)), "enough");
+  }
 }
 
 TEST_F(TableShardTest, AnErrorLeavesWhatWasThere) {
