@@ -106,8 +106,7 @@ void AddTrainLinearCommand(CLI::App& train, Command* chosen) {
   linear->add_option("--na", flags->missing, "Texts of missing values, beside empty ones");
   linear->add_option("--types", flags->types,
                      "column=category: a column of categories, whatever its values");
-  linear->add_option("--format", flags->format, "csv or tsv")
-      ->check(CLI::IsMember({"csv", "tsv"}));
+  linear->add_option("--format", flags->format, "csv or tsv")->check(CLI::IsMember({"csv", "tsv"}));
   linear
       ->add_option("--max_rejects", flags->max_rejects,
                    "Leave out so many records that are not as the header says; more are an error")

@@ -40,9 +40,7 @@ using ConstArray = Eigen::Map<const Eigen::ArrayXd>;
 /// x log x, which is 0 at 0.
 double XLogX(double x) { return x > 0 ? x * std::log(x) : 0; }
 
-double NormalDensity(double x) {
-  return std::exp(-0.5 * x * x) / std::sqrt(2 * std::numbers::pi);
-}
+double NormalDensity(double x) { return std::exp(-0.5 * x * x) / std::sqrt(2 * std::numbers::pi); }
 
 /// The deviance of a binomial row, of its mean and of what lacks of it to 1.
 double BinomialDeviance(double y, double mean, double rest) {

@@ -34,10 +34,10 @@ struct GlmRows {
   const double* predictor = nullptr;  // the linear one, with its offset
 };
 
-/// Of each row its Fisher information about the predictor, `weight * mean'^2 / variance`, and its
-/// score, the derivative of the log-likelihood where the dispersion is 1. The result is the
-/// deviance of all: twice what a perfect fit has more of log-likelihood, as R's glm() has it. Both
-/// arrays may be null together.
+/// Writes each row's Fisher information about the predictor, `weight * mean'^2 / variance`, and its
+/// score, the derivative of the log-likelihood where the dispersion is 1; both arrays may be null
+/// together. The result is the deviance of all rows: twice what a perfect fit has more of
+/// log-likelihood, as R's glm() has it.
 double FisherScoring(GlmFamily family, GlmLink link, const GlmRows& rows, double* information,
                      double* score);
 

@@ -61,11 +61,10 @@ Status SumsKernel(KernelContext& ctx, const PassState& state) {
       for (const TableBlock& block : shard->blocks(u)) blocks.push_back(&block);
     }
     const GlmSumsLayout layout(design, state.pass);
-    TENON_ASSIGN_OR_RETURN(
-        const auto sums,
-        AddGlmSums(layout, blocks,
-                   {coefficients.data<double>(),
-                    static_cast<size_t>(coefficients.num_elements())}));
+    TENON_ASSIGN_OR_RETURN(const auto sums,
+                           AddGlmSums(layout, blocks,
+                                      {coefficients.data<double>(),
+                                       static_cast<size_t>(coefficients.num_elements())}));
     TENON_ASSIGN_OR_RETURN(Tensor* const out, ctx.CreateOutput(0, {layout.size()}));
     std::copy(sums.begin(), sums.end(), out->data<double>());
     return OkStatus();

@@ -21,10 +21,9 @@ using RowMajor = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::Ro
 
 /// The totals in the order in which sums have them.
 std::array<double*, GlmTotals::kNumbers> FieldsOf(GlmTotals* t) {
-  return {&t->num_rows,     &t->num_missing,    &t->num_weightless,
-          &t->num_left_out, &t->num_infinite,   &t->num_impossible,
-          &t->deviance,     &t->weight,         &t->weighted_response,
-          &t->likelihood_constant, &t->response_square};
+  return {&t->num_rows,          &t->num_missing,         &t->num_weightless, &t->num_left_out,
+          &t->num_infinite,      &t->num_impossible,      &t->deviance,       &t->weight,
+          &t->weighted_response, &t->likelihood_constant, &t->response_square};
 }
 
 /// Adds up rows on one thread.
@@ -255,7 +254,7 @@ StatusOr<CountedVector<double>> AddGlmSums(const GlmSumsLayout& layout,
   }
   // Each thread adds up a share of its own, in order, so that the sum does not depend on time.
   std::vector<CountedVector<double>> sums(num_lanes);
-  std::vector<double> impossible(num_lanes);
+  CountedVector<double> impossible(num_lanes);
   const double cost = kNsOfRow * GlmRowReader::kChunkRows * static_cast<double>(num_chunks) /
                       static_cast<double>(num_lanes);
   ParallelFor(num_lanes, cost, [&](int64_t begin, int64_t end) {

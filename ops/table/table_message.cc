@@ -70,12 +70,12 @@ StatusOr<UnitReport> ReadReport(const table::UnitReport& from) {
   report.num_rows = from.num_rows();
   report.num_rejected = from.num_rejected();
   for (const table::RejectedRecord& r : from.rejected()) {
-    report.rejected.push_back({static_cast<BadRecord::Kind>(r.kind()), r.byte(), r.line(),
-                               r.fields(), r.text()});
+    report.rejected.push_back(
+        {static_cast<BadRecord::Kind>(r.kind()), r.byte(), r.line(), r.fields(), r.text()});
   }
   for (const table::ColumnReport& c : from.columns()) {
-    report.columns.push_back({c.is_text(), c.has_leading_zeros(), c.num_missing(),
-                              c.num_numbers()});
+    report.columns.push_back(
+        {c.is_text(), c.has_leading_zeros(), c.num_missing(), c.num_numbers()});
   }
   return report;
 }
@@ -88,9 +88,9 @@ std::string SerializeTablePlan(const TablePlan& plan) {
     table::File* const file = message.add_files();
     file->set_path(f.path);
     file->set_size(f.size);
-    file->set_modified_ns(std::chrono::duration_cast<std::chrono::nanoseconds>(
-                              f.modified_at.time_since_epoch())
-                              .count());
+    file->set_modified_ns(
+        std::chrono::duration_cast<std::chrono::nanoseconds>(f.modified_at.time_since_epoch())
+            .count());
     file->set_compressed(f.compressed);
   }
   const TableSchema& schema = plan.schema;

@@ -40,10 +40,9 @@ Status ReadKernel(KernelContext& ctx) {
   TENON_ASSIGN_OR_RETURN(const auto table, TableInputOf(ctx));
   TENON_ASSIGN_OR_RETURN(const FileContext files, FilesFor(ctx));
   return table->Use([&](TableShard* shard) -> Status {
-    TENON_ASSIGN_OR_RETURN(
-        const TableReading reading,
-        ParseTableReading(TextInput(ctx, 1), shard->num_units(),
-                          static_cast<int64_t>(shard->schema().columns.size())));
+    TENON_ASSIGN_OR_RETURN(const TableReading reading,
+                           ParseTableReading(TextInput(ctx, 1), shard->num_units(),
+                                             static_cast<int64_t>(shard->schema().columns.size())));
     shard->TakeAsText(reading.as_text);
     TENON_RETURN_IF_ERROR(shard->Read(reading.units, files));
     return ctx.Return(Tensor::Scalar(SerializeReports(*shard, reading)));
@@ -92,9 +91,8 @@ Status TextsKernel(KernelContext& ctx) {
       return InvalidArgument("a table of ", shard->num_units(), " units has no ", most,
                              " texts of unit ", unit);
     }
-    TENON_ASSIGN_OR_RETURN(const auto found,
-                           shard->FindTexts({unit, shard->report(unit).began}, column, most,
-                                            files));
+    TENON_ASSIGN_OR_RETURN(
+        const auto found, shard->FindTexts({unit, shard->report(unit).began}, column, most, files));
     const auto count = static_cast<int64_t>(found.size());
     TENON_ASSIGN_OR_RETURN(Tensor* const texts, ctx.CreateOutput(0, {count}));
     TENON_ASSIGN_OR_RETURN(Tensor* const lines, ctx.CreateOutput(1, {count}));

@@ -215,9 +215,13 @@ TEST(Signature, NoOpIsDeclaredThatTensorFlowLacksButThoseThatTheRuntimeMakes) {
                                       "_CaptureKernel",
                                       "_SendToPeer",
                                       "_RecvFromPeer"};
+  // The ops of tables and linear models, which train/ alone uses, begin so.
+  const auto is_own = [&](const std::string& name) {
+    return made.contains(name) || name.starts_with("Tenon");
+  };
   const std::map<std::string, Signature> table = ReadTable();
   for (const OpRegistration* op : AllOps().All()) {
-    EXPECT_NE(table.contains(op->schema.name), made.contains(op->schema.name)) << op->schema.name;
+    EXPECT_NE(table.contains(op->schema.name), is_own(op->schema.name)) << op->schema.name;
   }
 }
 

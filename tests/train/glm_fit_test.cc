@@ -83,8 +83,7 @@ TEST_P(GlmFitTest, EstimatesAndStandardErrorsAreRs) {
       return (*tasks)->Sums(layout, coefficients);
     };
     const GlmSumsLayout margins(model->margins(), GlmPass::kRows);
-    const auto rows =
-        pass(margins, std::vector<double>(model->margins().num_columns())).value();
+    const auto rows = pass(margins, std::vector<double>(model->margins().num_columns())).value();
     const GlmTotals totals = TotalsOf(rows);
     model->Settle(GlmSums(margins, rows), totals.num_rows);
     const double mean = totals.weighted_response / totals.weight;
@@ -106,8 +105,8 @@ TEST_P(GlmFitTest, EstimatesAndStandardErrorsAreRs) {
       const std::string name = NameOfColumn(*formula, model->variables(), model->columns()[j]);
       ASSERT_TRUE(wanted.estimates.contains(name)) << name;
       const double estimate = wanted.estimates.at(name);
-      const bool is_aliased = std::find(fit->aliased.begin(), fit->aliased.end(), index) !=
-                              fit->aliased.end();
+      const bool is_aliased =
+          std::find(fit->aliased.begin(), fit->aliased.end(), index) != fit->aliased.end();
       EXPECT_EQ(is_aliased, std::isnan(estimate)) << name;
       if (is_aliased) continue;
       const double error = wanted.errors.at(name);

@@ -57,9 +57,9 @@ class Fitter {
     result_.bytes_of_sums = std::max(result_.bytes_of_sums, layout.size() * 8);
     TENON_ASSIGN_OR_RETURN(std::vector<double> sums, tasks_->Sums(layout, coefficients));
     const GlmTotals totals = TotalsOf(sums);
-    const auto seen = static_cast<int64_t>(totals.num_rows + totals.num_missing +
-                                           totals.num_weightless + totals.num_left_out +
-                                           totals.num_infinite);
+    const auto seen =
+        static_cast<int64_t>(totals.num_rows + totals.num_missing + totals.num_weightless +
+                             totals.num_left_out + totals.num_infinite);
     if (seen != num_rows_) {
       return DataLoss("a pass saw ", seen, " rows of a table of ", num_rows_);
     }
@@ -74,8 +74,7 @@ class Fitter {
     const std::vector<std::string> reserved =
         options_.weights.empty() ? std::vector<std::string>() : std::vector{options_.weights};
     TENON_ASSIGN_OR_RETURN(formula_, ParseFormula(text, schema.header.names, reserved));
-    TENON_ASSIGN_OR_RETURN(columns_,
-                           FormulaColumns::Of(formula_, options_.weights, schema.header));
+    TENON_ASSIGN_OR_RETURN(columns_, FormulaColumns::Of(formula_, options_.weights, schema.header));
     schema.columns = columns_.columns();
     for (const std::string& name : options_.categories) {
       TENON_ASSIGN_OR_RETURN(const int64_t place, FindColumn(schema.header, name));
@@ -90,9 +89,9 @@ class Fitter {
     auto units = CutIntoUnits(files, options_.unit_bytes);
     const auto local = [](const Graph& graph) { return MakeLocalSession(graph); };
     TENON_ASSIGN_OR_RETURN(
-        tasks_, TableTasks::Open(std::move(files), std::move(schema), std::move(units),
-                                 options_.devices,
-                                 options_.make_session ? options_.make_session : local));
+        tasks_,
+        TableTasks::Open(std::move(files), std::move(schema), std::move(units), options_.devices,
+                         options_.make_session ? options_.make_session : local));
     return OkStatus();
   }
 
@@ -160,18 +159,19 @@ class Fitter {
     if (!separated.empty() && options_.separated == SeparatedLevels::kError) {
       const size_t count = separated.size();
       separated.resize(std::min(count, kShownLevels));
-      return InvalidArgument(count, count == 1 ? " level has" : " levels have",
-                             " no finite coefficient, since all its responses are alike: ",
-                             Join(separated, ", "), "; --separated drop leaves them out with "
-                             "their rows, --separated keep keeps them");
+      return InvalidArgument(
+          count, count == 1 ? " level has" : " levels have",
+          " no finite coefficient, since all its responses are alike: ", Join(separated, ", "),
+          "; --separated drop leaves them out with "
+          "their rows, --separated keep keeps them");
     }
     return out;
   }
 
   Status SettleModel() {
-    TENON_ASSIGN_OR_RETURN(GlmModel made,
-                           GlmModel::Create(formula_, columns_, kinds_, options_.weights,
-                                            options_.family, link_));
+    TENON_ASSIGN_OR_RETURN(
+        GlmModel made,
+        GlmModel::Create(formula_, columns_, kinds_, options_.weights, options_.family, link_));
     model_.emplace(std::move(made));
     while (true) {
       const GlmSumsLayout layout(model_->margins(), GlmPass::kRows);
@@ -272,9 +272,8 @@ class Fitter {
     result_.dispersion = is_gaussian ? fit_.deviance / (rows - rank) : 1;
     const double constant = totals_.likelihood_constant;
     const double minus_twice =
-        is_gaussian
-            ? rows * (std::log(2 * std::numbers::pi * fit_.deviance / rows) + 1) - constant
-            : fit_.deviance - 2 * constant;
+        is_gaussian ? rows * (std::log(2 * std::numbers::pi * fit_.deviance / rows) + 1) - constant
+                    : fit_.deviance - 2 * constant;
     const double parameters = rank + (is_gaussian ? 1 : 0);
     result_.log_likelihood = -minus_twice / 2;
     result_.aic = minus_twice + 2 * parameters;
@@ -415,8 +414,8 @@ class Fitter {
       const LeftOutLevel& level = left_out_[i];
       result_.warnings.push_back(
           StrCat(formula_.variables[level.variable].label, " = ", level.level, " has ", level.rows,
-                 level.rows == 1 ? " row, and its " : " rows, and their ", result_.response,
-                 " is ", level.response,
+                 level.rows == 1 ? " row, and its " : " rows, and their ", result_.response, " is ",
+                 level.response,
                  ": no finite coefficient; level and rows left out (--separated keep|error)"));
     }
     if (left_out_.size() > kShownLevels) {
@@ -424,8 +423,8 @@ class Fitter {
           StrCat(left_out_.size() - kShownLevels, " more levels are left out like these"));
     }
     for (const auto& [level, is_kept] : kept_separated_) {
-      result_.warnings.push_back(StrCat(formula_.variables[level.first].label, " = ",
-                                        level.second, ": all responses are alike; its estimate ",
+      result_.warnings.push_back(StrCat(formula_.variables[level.first].label, " = ", level.second,
+                                        ": all responses are alike; its estimate ",
                                         "is not finite, and its tests mean nothing"));
     }
   }

@@ -44,9 +44,9 @@ struct GlmOptions {
   std::function<void(const GlmIteration& iteration)> progress = nullptr;
 };
 
-/// Fits a generalised linear model to the tables in `files` (FindTableFiles), as R's glm() does. The
-/// errors name the file and line of a bad value. A model that has not converged is a result that
-/// says so.
+/// Fits a generalised linear model to the tables in `files` (FindTableFiles), as R's glm() does.
+/// The errors name the file and line of a bad value. A model that has not converged is a result
+/// that says so.
 StatusOr<GlmResult> FitGlm(std::string_view formula, const std::vector<std::string>& files,
                            const GlmOptions& options = {});
 

@@ -183,11 +183,10 @@ Status GlmModel::SetResponse() {
     if (kinds_.is_text[column] && margins_.family == GlmFamily::kBinomial) {
       const auto& texts = kinds_.levels.at(column).texts;
       if (texts.size() != 2) {
-        return InvalidArgument("the response '", from.label, "' must have two levels, found ",
-                               texts.size(), ": '", texts[0], "'",
-                               texts.size() > 2 ? StrCat(", '", texts[1], "', '", texts[2], "'")
-                                                : "",
-                               "; say which one counts: ", from.label, " == \"...\"");
+        return InvalidArgument(
+            "the response '", from.label, "' must have two levels, found ", texts.size(), ": '",
+            texts[0], "'", texts.size() > 2 ? StrCat(", '", texts[1], "', '", texts[2], "'") : "",
+            "; say which one counts: ", from.label, " == \"...\"");
       }
       return set_level(column, texts[1]);
     }

@@ -41,7 +41,7 @@ class FormulaColumns {
 
 /// The kinds and levels that the columns of a formula have in a table.
 struct ColumnKinds {
-  std::vector<bool> is_text;                // by place in FormulaColumns
+  std::vector<bool> is_text;              // by place in FormulaColumns
   std::map<int64_t, TableLevels> levels;  // of those of texts that the formula needs
 };
 
@@ -95,8 +95,8 @@ class GlmModel {
   FormulaColumns table_columns_;
   ColumnKinds kinds_;
   GlmDesign margins_, design_;
-  std::vector<GlmNumber> numbers_;          // by variable
-  std::vector<int64_t> factors_;            // by variable: its place in margins(), or -1
+  std::vector<GlmNumber> numbers_;              // by variable
+  std::vector<int64_t> factors_;                // by variable: its place in margins(), or -1
   std::vector<std::vector<int64_t>> products_;  // of numeric variables, as in margins().numbers
   std::vector<double> scales_, centers_, deviations_;  // by column
   std::vector<DesignVariable> variables_;

@@ -4,8 +4,8 @@
 #include <string_view>
 
 #include "core/base/status.h"
-#include "train/glm/formula_words.h"
 #include "ops/glm/numeric_expression.h"
+#include "train/glm/formula_words.h"
 
 namespace tenon {
 

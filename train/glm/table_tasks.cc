@@ -196,11 +196,10 @@ StatusOr<TableLevels> TableTasks::Levels(int64_t column) {
   }
   TableLevels merged = MergeLevels(all);
   const std::vector<TString> texts(merged.texts.begin(), merged.texts.end());
-  TENON_RETURN_IF_ERROR(
-      session_
-          ->Run({{column_, place}, {levels_, Tensor::Vector<TString>(texts)}}, {},
-                StepTensors(targets))
-          .status());
+  TENON_RETURN_IF_ERROR(session_
+                            ->Run({{column_, place}, {levels_, Tensor::Vector<TString>(texts)}}, {},
+                                  StepTensors(targets))
+                            .status());
   return merged;
 }
 

@@ -37,7 +37,7 @@ class TableTasks {
   const std::vector<TableFile>& files() const { return files_; }
   const TableSchema& schema() const { return schema_; }
   const std::vector<TableUnit>& units() const { return units_; }
-  /// Of all units. REQUIRES: Read.
+  /// The reports on all units. REQUIRES: Read.
   const std::vector<UnitReport>& reports() const { return reports_; }
 
   /// Reads all units, again where they were begun in a wrong state or columns turned out to be of
