@@ -162,8 +162,11 @@ std::vector<size_t> ShownCoefficients(const GlmResult& result, bool all_of_them,
         is_shown[i] = without++ < kMostWithoutEstimate;
       }
     }
-    std::stable_sort(by_size.begin(), by_size.end(),
-                     [&](size_t a, size_t b) { return SizeOf(all[a]) > SizeOf(all[b]); });
+    // Of two that are equal the first one is taken.
+    std::sort(by_size.begin(), by_size.end(), [&](size_t a, size_t b) {
+      const double size_a = SizeOf(all[a]), size_b = SizeOf(all[b]);
+      return size_a != size_b ? size_a > size_b : a < b;
+    });
     const auto most = static_cast<size_t>(std::max<int64_t>(num_largest, 0));
     StringSet terms;
     for (size_t k = 0; k < std::min(most, by_size.size()); ++k) {
