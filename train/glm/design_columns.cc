@@ -19,7 +19,7 @@ bool HasRest(const FormulaTerm& whole, const FormulaTerm& part, int64_t without)
 class LevelRule {
  public:
   LevelRule(const Formula& formula, const std::vector<DesignVariable>& variables)
-      : formula_(formula), variables_(variables) {
+      : formula_(formula) {
     if (formula.has_intercept) return;
     for (const FormulaTerm& term : formula.terms) {
       const auto factor = std::find_if(term.variables.begin(), term.variables.end(),
@@ -41,7 +41,6 @@ class LevelRule {
 
  private:
   const Formula& formula_;
-  const std::vector<DesignVariable>& variables_;
   const FormulaTerm* first_term_ = nullptr;
   int64_t first_factor_ = -1;
 };
