@@ -162,7 +162,7 @@ std::vector<size_t> ShownCoefficients(const GlmResult& result, bool all_of_them,
         is_shown[i] = without++ < kMostWithoutEstimate;
       }
     }
-    // Of two that are equal the first one is taken.
+    // The first one of equals is taken.
     std::sort(by_size.begin(), by_size.end(), [&](size_t a, size_t b) {
       const double size_a = SizeOf(all[a]), size_b = SizeOf(all[b]);
       return size_a != size_b ? size_a > size_b : a < b;
