@@ -61,7 +61,11 @@ Status TrainLinear(const TrainLinearFlags& flags) {
   TENON_ASSIGN_OR_RETURN(const GlmOptions options, OptionsOf(flags));
   if (flags.threads > 0) SetThreadBudget(flags.threads);
   TENON_ASSIGN_OR_RETURN(const GlmResult result, FitGlm(flags.formula, flags.files, options));
-  if (!flags.quiet) std::cout << FormatGlm(result, {.all = flags.all});
+  if (!flags.quiet) {
+    GlmPrintOptions print = {.all = flags.all};
+    if (!flags.model_dir.empty()) print.coefficients_file = flags.model_dir + "/coefficients.csv";
+    std::cout << FormatGlm(result, print);
+  }
   if (!flags.model_dir.empty()) {
     TENON_ASSIGN_OR_RETURN(const std::vector<std::string> written,
                            WriteGlm(result, flags.model_dir));

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "core/op/op_registry.h"
+#include "core/op/shape_inference.h"
 #include "ops/glm/design_message.h"
 #include "ops/glm/glm_sums.h"
 #include "ops/state/resource_node.h"
@@ -75,7 +76,8 @@ Status SumsKernel(KernelContext& ctx, const PassState& state) {
 
 void RegisterGlmKernels(OpRegistry& ops) {
   ops.Get("TenonGlmSums")
-      .NoExample("needs a table in files; glm_ops_test covers it")
+      .Shape(DeclaredShape)
+      .NoExample("needs a table in files; glm_fit_test covers it")
       .Kernel(kCpu, SumsKernel);
 }
 

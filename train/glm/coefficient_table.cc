@@ -162,9 +162,10 @@ std::vector<size_t> ShownCoefficients(const GlmResult& result, bool all_of_them,
         is_shown[i] = without++ < kMostWithoutEstimate;
       }
     }
+    // The first one of equals is taken.
     std::sort(by_size.begin(), by_size.end(), [&](size_t a, size_t b) {
-      const double left = SizeOf(all[a]), right = SizeOf(all[b]);
-      return left != right ? left > right : a < b;
+      const double size_a = SizeOf(all[a]), size_b = SizeOf(all[b]);
+      return size_a != size_b ? size_a > size_b : a < b;
     });
     const auto most = static_cast<size_t>(std::max<int64_t>(num_largest, 0));
     StringSet terms;

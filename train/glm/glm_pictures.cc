@@ -16,7 +16,7 @@
 namespace tenon {
 namespace {
 
-constexpr double kSize = 420, kLeft = 60, kRight = 20, kTop = 40, kBottom = 48;
+constexpr double kSize = 420, kLeft = 60, kRight = 20, kTop = 56, kBottom = 48;
 /// The colours of the sets of data, which come in the order of the fit and others.
 constexpr std::array<const char*, 2> kColours = {kPlotBlue, kPlotRed};
 
