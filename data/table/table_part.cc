@@ -84,7 +84,8 @@ bool ReadTinyNumber(const char* begin, const char* end, double* value, bool* lea
   constexpr uint64_t kMillion = 1000000, kTenThousand = 10000;
   number = (number & kPairs) * (100 + (kMillion << 32)) +
            (number >> 16 & kPairs) * (1 + (kTenThousand << 32));
-  const double magnitude = static_cast<double>(number >> 32) / kTens[decimals];
+  auto magnitude = static_cast<double>(number >> 32);
+  if (decimals != 0) magnitude /= kTens[decimals];
   *value = negative ? -magnitude : magnitude;
   return true;
 }
