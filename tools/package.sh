@@ -165,7 +165,7 @@ for origin in "${origins[@]}"; do
   license "$owner" "$origin"
 done
 # Libraries of headers alone are within the programs.
-for owner in libeigen3-dev libcli11-dev nlohmann-json3-dev; do license "$owner" "$owner"; done
+for owner in libeigen3-dev libcli11-dev nlohmann-json3-dev libboost1.74-dev; do license "$owner" "$owner"; done
 while read -r text; do
   if [[ -f $text ]]; then cp --dereference "$text" "$licenses/"; fi
 done < <(grep -rhoE '/usr/share/common-licenses/[A-Za-z0-9.-]*[A-Za-z0-9]' "$licenses" | sort -u)

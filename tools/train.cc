@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "distributed/protocol/task_role.h"
 #include "tools/commands.h"
+#include "tools/train_linear.h"
 #include "tools/train_mnist.h"
 #include "train/sessions/stop_signal.h"
 
@@ -77,6 +78,7 @@ void AddTrainCommand(CLI::App& app, const OpRegistry& ops, Command* chosen) {
   workers->needs(ps);
   job->needs(ps);
   flags->access.AddTo(*mnist);
+  AddTrainLinearCommand(*train, chosen);
   mnist->callback([=, &ops] {
     *chosen = [flags, &ops] {
       const int code = Report(TrainMnist(*flags, ops));

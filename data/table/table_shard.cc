@@ -106,6 +106,34 @@ void TableShard::TakeAsText(absl::Span<const int64_t> columns) {
   for (const int64_t column : columns) schema_.columns[column].as_text = true;
 }
 
+Status TableShard::CheckRead() const {
+  for (size_t u = 0; u < read_.size(); ++u) {
+    if (read_[u].report.columns.size() != schema_.columns.size()) {
+      return FailedPrecondition("unit ", u, " of a table was not read");
+    }
+    for (size_t c = 0; c < schema_.columns.size(); ++c) {
+      const bool is_text = read_[u].report.columns[c].is_text;
+      if (read_[u].report.num_rows == 0 || is_text == IsText(static_cast<int64_t>(c))) continue;
+      return FailedPrecondition("column ", c, " of a table is of texts in some units, of numbers ",
+                                "in others");
+    }
+  }
+  return OkStatus();
+}
+
+bool TableShard::IsText(int64_t column) const {
+  const auto with_rows = std::find_if(read_.begin(), read_.end(),
+                                      [](const UnitRead& u) { return u.report.num_rows > 0; });
+  return with_rows != read_.end() && with_rows->report.columns[column].is_text;
+}
+
+bool TableShard::HasLevels(int64_t column) const {
+  return std::all_of(read_.begin(), read_.end(), [&](const UnitRead& u) {
+    return u.report.num_rows == 0 ||
+           (u.report.columns[column].is_text && !u.columns[column].recoded);
+  });
+}
+
 StatusOr<std::optional<TableShard::UnitRead>> TableShard::ReadOnce(
     const ReadUnit& what, TableSchema* schema, MemoryLeft* memory,
     const FileContext& context) const {

@@ -64,8 +64,15 @@ class TableShard {
   /// Has columns be texts whatever their values: units that are read from now on.
   void TakeAsText(absl::Span<const int64_t> columns);
 
+  /// FailedPrecondition unless every unit was read, in columns that are of one kind each.
+  Status CheckRead() const;
+  /// Whether a column is of texts, in the units that have rows.
+  bool IsText(int64_t column) const;
+  /// Whether that is so of every unit that was read, and the column was not recoded.
+  bool HasLevels(int64_t column) const;
+
   /// Has the codes of a column of texts be places in `texts`, distinct ones, in all units; -1 for
-  /// a text that is not among them, which is missing then. REQUIRES: as LevelsOf.
+  /// a text that is not among them, which is missing then. REQUIRES: HasLevels.
   void Recode(int64_t column, const std::vector<std::string>& texts);
 
   /// The report of the last reading of a unit.
@@ -83,8 +90,7 @@ class TableShard {
   const TextLevels& levels(int64_t unit, int64_t column) const {
     return read_[unit].columns[column].levels;
   }
-  /// The levels of all units, in the order in which they come. REQUIRES: the column is of texts in
-  /// every unit that was read, and was not recoded.
+  /// The levels of all units, in the order in which they come. REQUIRES: HasLevels.
   ColumnLevels LevelsOf(int64_t column) const;
   /// The size of the rows in memory.
   int64_t bytes() const;

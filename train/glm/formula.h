@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/base/status.h"
-#include "train/glm/numeric_expression.h"
+#include "ops/glm/numeric_expression.h"
 
 // Models as R writes them: `late ~ C(month) + carrier * origin + log(distance) + offset(x)`.
 

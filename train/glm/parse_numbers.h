@@ -5,7 +5,7 @@
 
 #include "core/base/status.h"
 #include "train/glm/formula_words.h"
-#include "train/glm/numeric_expression.h"
+#include "ops/glm/numeric_expression.h"
 
 namespace tenon {
 

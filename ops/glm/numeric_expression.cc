@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/glm/numeric_expression.h"
+#include "ops/glm/numeric_expression.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/glm/glm_family.h"
+
+#include <Eigen/Core>
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numbers>
+
+#include "core/base/strings.h"
+
+namespace tenon {
+namespace {
+
+constexpr double kEpsilon = std::numeric_limits<double>::epsilon();
+
+struct FamilyName {
+  GlmFamily family;
+  std::string_view name;
+};
+constexpr FamilyName kFamilies[] = {{GlmFamily::kGaussian, "gaussian"},
+                                    {GlmFamily::kBinomial, "binomial"},
+                                    {GlmFamily::kPoisson, "poisson"}};
+
+struct LinkName {
+  GlmLink link;
+  GlmFamily family;
+  std::string_view name;
+};
+// The first link of a family is its default.
+constexpr LinkName kLinks[] = {{GlmLink::kIdentity, GlmFamily::kGaussian, "identity"},
+                               {GlmLink::kLogit, GlmFamily::kBinomial, "logit"},
+                               {GlmLink::kProbit, GlmFamily::kBinomial, "probit"},
+                               {GlmLink::kCloglog, GlmFamily::kBinomial, "cloglog"},
+                               {GlmLink::kLog, GlmFamily::kPoisson, "log"}};
+
+using Array = Eigen::Map<Eigen::ArrayXd>;
+using ConstArray = Eigen::Map<const Eigen::ArrayXd>;
+
+/// x log x, which is 0 at 0.
+double XLogX(double x) { return x > 0 ? x * std::log(x) : 0; }
+
+double NormalDensity(double x) {
+  return std::exp(-0.5 * x * x) / std::sqrt(2 * std::numbers::pi);
+}
+
+/// The deviance of a binomial row, of its mean and of what lacks of it to 1.
+double BinomialDeviance(double y, double mean, double rest) {
+  double sum = 0;
+  if (y > 0) sum += y * std::log(y / mean);
+  if (y < 1) sum += (1 - y) * std::log((1 - y) / rest);
+  return 2 * sum;
+}
+
+double ScoreGaussian(const GlmRows& rows, double* information, double* score) {
+  double deviance = 0;
+  for (int64_t i = 0; i < rows.count; ++i) {
+    const double rest = rows.response[i] - rows.predictor[i];
+    deviance += rows.weight[i] * rest * rest;
+    if (score == nullptr) continue;
+    information[i] = rows.weight[i];
+    score[i] = rows.weight[i] * rest;
+  }
+  return deviance;
+}
+
+double ScorePoisson(const GlmRows& rows, double* information, double* score) {
+  double deviance = 0;
+  for (int64_t i = 0; i < rows.count; ++i) {
+    const double y = rows.response[i], w = rows.weight[i];
+    const double mean = std::max(std::exp(rows.predictor[i]), kEpsilon);
+    deviance += 2 * w * (y > 0 ? y * std::log(y / mean) - (y - mean) : mean);
+    if (score == nullptr) continue;
+    information[i] = w * mean;
+    score[i] = w * (y - mean);
+  }
+  return deviance;
+}
+
+/// The sum of log(1 + x) over x within [0, 1], each with a weight. A logarithm takes longer than
+/// all else of a row, so that rows of weight 1 share one: a product of 512 factors below 2 is a
+/// double, and is exact to 512 roundings.
+class LogSum {
+ public:
+  void Add(double x, double weight) {
+    if (weight != 1) {
+      sum_ += weight * std::log1p(x);
+      return;
+    }
+    product_ *= 1 + x;
+    if (++count_ == 512) Flush();
+  }
+  double Total() {
+    Flush();
+    return sum_;
+  }
+
+ private:
+  void Flush() {
+    sum_ += std::log(product_);
+    product_ = 1;
+    count_ = 0;
+  }
+
+  double sum_ = 0, product_ = 1;
+  int count_ = 0;
+};
+
+double ScoreLogit(const GlmRows& rows, double* information, double* score) {
+  Eigen::ArrayXd small = ConstArray(rows.predictor, rows.count);
+  small = (-small.abs()).exp();
+  double linear = 0, saturated = 0;
+  LogSum logs;
+  for (int64_t i = 0; i < rows.count; ++i) {
+    const double y = rows.response[i], w = rows.weight[i], x = rows.predictor[i], e = small[i];
+    // The negative log-likelihood is log(1 + exp(x)) - y x.
+    linear += w * ((x > 0 ? x : 0) - y * x);
+    logs.Add(e, w);
+    if (y != 0 && y != 1) saturated += w * (XLogX(y) + XLogX(1 - y));
+    if (score == nullptr) continue;
+    const double part = 1 / (1 + e);
+    const double mean = x > 0 ? part : e * part;
+    information[i] = w * e * part * part;
+    score[i] = w * (y - mean);
+  }
+  return 2 * (linear + logs.Total() + saturated);
+}
+
+/// The mean, what lacks of it to 1, and its derivative.
+struct Mean {
+  double mean, rest, slope;
+};
+
+Mean ProbitMean(double x) {
+  const double limit = 8.125890664701906;  // the quantile of 1 - epsilon
+  x = std::clamp(x, -limit, limit);
+  return {0.5 * std::erfc(-x * std::numbers::sqrt2 / 2),
+          0.5 * std::erfc(x * std::numbers::sqrt2 / 2), std::max(NormalDensity(x), kEpsilon)};
+}
+
+Mean CloglogMean(double x) {
+  const double power = std::exp(std::min(x, 700.0));
+  const double rest = std::clamp(std::exp(-power), kEpsilon, 1 - kEpsilon);
+  return {std::clamp(-std::expm1(-power), kEpsilon, 1 - kEpsilon), rest,
+          std::max(power * std::exp(-power), kEpsilon)};
+}
+
+template <Mean (*kMeanOf)(double)>
+double ScoreBinomial(const GlmRows& rows, double* information, double* score) {
+  double deviance = 0;
+  for (int64_t i = 0; i < rows.count; ++i) {
+    const double y = rows.response[i], w = rows.weight[i];
+    const Mean m = kMeanOf(rows.predictor[i]);
+    deviance += w * BinomialDeviance(y, m.mean, m.rest);
+    if (score == nullptr) continue;
+    const double ratio = m.slope / (m.mean * m.rest);
+    information[i] = w * m.slope * ratio;
+    score[i] = w * ((1 - y) * -m.mean + y * m.rest) * ratio;
+  }
+  return deviance;
+}
+
+/// The logarithm of how many ways there are to choose k of n.
+double LogChoose(double n, double k) {
+  return std::lgamma(n + 1) - std::lgamma(k + 1) - std::lgamma(n - k + 1);
+}
+
+}  // namespace
+
+StatusOr<GlmFamily> ParseGlmFamily(std::string_view name) {
+  for (const FamilyName& f : kFamilies) {
+    if (f.name == name) return f.family;
+  }
+  return InvalidArgument("family must be gaussian, binomial or poisson, found '", name, "'");
+}
+
+StatusOr<GlmLink> ParseGlmLink(std::string_view name) {
+  for (const LinkName& l : kLinks) {
+    if (l.name == name) return l.link;
+  }
+  return InvalidArgument("link must be identity, logit, probit, cloglog or log, found '", name,
+                         "'");
+}
+
+std::string_view NameOf(GlmFamily family) {
+  return std::find_if(std::begin(kFamilies), std::end(kFamilies),
+                      [&](const FamilyName& f) { return f.family == family; })
+      ->name;
+}
+
+std::string_view NameOf(GlmLink link) {
+  return std::find_if(std::begin(kLinks), std::end(kLinks),
+                      [&](const LinkName& l) { return l.link == link; })
+      ->name;
+}
+
+GlmLink DefaultLink(GlmFamily family) {
+  return std::find_if(std::begin(kLinks), std::end(kLinks),
+                      [&](const LinkName& l) { return l.family == family; })
+      ->link;
+}
+
+Status CheckLink(GlmFamily family, GlmLink link) {
+  std::string all;
+  for (const LinkName& l : kLinks) {
+    if (l.family != family) continue;
+    if (l.link == link) return OkStatus();
+    StrAppend(&all, all.empty() ? "" : ", ", l.name);
+  }
+  return InvalidArgument("the link of family ", NameOf(family), " must be one of: ", all,
+                         "; found ", NameOf(link));
+}
+
+double FisherScoring(GlmFamily family, GlmLink link, const GlmRows& rows, double* information,
+                     double* score) {
+  switch (family) {
+    case GlmFamily::kGaussian:
+      return ScoreGaussian(rows, information, score);
+    case GlmFamily::kPoisson:
+      return ScorePoisson(rows, information, score);
+    case GlmFamily::kBinomial:
+      break;
+  }
+  if (link == GlmLink::kLogit) return ScoreLogit(rows, information, score);
+  if (link == GlmLink::kProbit) return ScoreBinomial<ProbitMean>(rows, information, score);
+  return ScoreBinomial<CloglogMean>(rows, information, score);
+}
+
+void MeansOf(GlmLink link, int64_t count, const double* predictor, double* mean) {
+  switch (link) {
+    case GlmLink::kIdentity:
+      std::copy_n(predictor, count, mean);
+      break;
+    case GlmLink::kLog:
+      Array(mean, count) = ConstArray(predictor, count).exp();
+      break;
+    case GlmLink::kLogit:
+      for (int64_t i = 0; i < count; ++i) {
+        const double e = std::exp(-std::abs(predictor[i]));
+        mean[i] = (predictor[i] > 0 ? 1 : e) / (1 + e);
+      }
+      break;
+    case GlmLink::kProbit:
+      for (int64_t i = 0; i < count; ++i) mean[i] = ProbitMean(predictor[i]).mean;
+      break;
+    case GlmLink::kCloglog:
+      for (int64_t i = 0; i < count; ++i) mean[i] = CloglogMean(predictor[i]).mean;
+      break;
+  }
+}
+
+double PredictorOf(GlmLink link, double mean) {
+  switch (link) {
+    case GlmLink::kIdentity:
+      return mean;
+    case GlmLink::kLog:
+      return std::log(mean);
+    case GlmLink::kLogit:
+      return std::log(mean) - std::log1p(-mean);
+    case GlmLink::kCloglog:
+      return std::log(-std::log1p(-mean));
+    case GlmLink::kProbit:
+      break;
+  }
+  // Newton's steps on a concave piece converge from its inner side, 0.
+  const bool upper = mean > 0.5;
+  const double tail = upper ? 1 - mean : mean;
+  double x = 0;
+  for (int i = 0; i < 100; ++i) {
+    const Mean m = ProbitMean(x);
+    const double step = (std::log(tail) - std::log(m.mean)) * m.mean / m.slope;
+    x += step;
+    if (std::abs(step) <= 1e-15 * std::abs(x)) break;
+  }
+  return upper ? -x : x;
+}
+
+double LikelihoodConstant(GlmFamily family, int64_t count, const double* response,
+                          const double* weight, const double* trials) {
+  double sum = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    const double y = response[i], w = weight[i];
+    switch (family) {
+      case GlmFamily::kGaussian:
+        sum += std::log(w);
+        break;
+      case GlmFamily::kPoisson:
+        sum += w * (XLogX(y) - y - std::lgamma(y + 1));
+        break;
+      case GlmFamily::kBinomial: {
+        const double m = trials == nullptr ? w : trials[i];
+        if (m == 1 && (y == 0 || y == 1)) break;
+        const double n = std::round(m), k = std::round(m * y);
+        sum += w / m * LogChoose(n, k) + w * (XLogX(y) + XLogX(1 - y));
+        break;
+      }
+    }
+  }
+  return sum;
+}
+
+bool IsPossible(GlmFamily family, double response) {
+  switch (family) {
+    case GlmFamily::kGaussian:
+      return std::isfinite(response);
+    case GlmFamily::kBinomial:
+      return response >= 0 && response <= 1;
+    case GlmFamily::kPoisson:
+      return response >= 0 && std::isfinite(response);
+  }
+  return false;
+}
+
+}  // namespace tenon

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "core/base/status.h"
+#include "core/memory/counted_memory.h"
+#include "data/table/table_shard.h"
+#include "ops/glm/glm_design.h"
+
+namespace tenon {
+
+/// The sums that a pass over rows gives, beside those that every pass gives (GlmTotals).
+enum class GlmPass : uint8_t {
+  kDeviance,  // none
+  kGradient,  // X's by column, where s are the scores
+  kRows,      // the same and the margins of the Gram matrix, with 1 for information and the
+              // responses for scores
+  kNewton,    // the same and the Gram matrix X'WX, with the Fisher information and the scores
+  kSquares,   // the same as kNewton with the squares of scores for information (White 1980)
+};
+
+/// The sums over rows, whatever the pass. They are added up number by number.
+struct GlmTotals {
+  static constexpr int64_t kNumbers = 11;
+
+  double num_rows = 0;  // that are used
+  double num_missing = 0, num_weightless = 0, num_left_out = 0, num_infinite = 0;
+  double num_impossible = 0;
+  double deviance = 0;
+  double weight = 0;
+  double weighted_response = 0;
+  double likelihood_constant = 0;  // of kRows alone, see LikelihoodConstant
+  double response_square = 0;      // weighted
+};
+
+/// The order of the numbers in the sums of a pass: the totals, then for kGradient the gradient by
+/// column; for those with products, with the K groups without factors and the others:
+///   K x (K + 1)    products of the numbers of the K groups with each other and with scores
+///   L x (K + 1)    of each group with factors, for each of its L columns: the same
+/// and, but for kRows, for each two groups i <= j with factors the products of their columns: one
+/// for each level where both have the same factors, else L_i x L_j.
+class GlmSumsLayout {
+ public:
+  /// `design`, which must outlive this, was checked.
+  GlmSumsLayout(const GlmDesign& design, GlmPass pass);
+
+  GlmPass pass() const { return pass_; }
+  const GlmDesign& design() const { return design_; }
+  /// How many numbers there are. May exceed what memory holds.
+  int64_t size() const { return size_; }
+
+  /// The places, in the design, of the groups without factors and of those with.
+  const std::vector<int64_t>& plain_groups() const { return plain_; }
+  const std::vector<int64_t>& coded_groups() const { return coded_; }
+  /// Where the columns of a group begin, by its place in the design.
+  int64_t first_column(int64_t group) const { return first_columns_[group]; }
+  /// Whether a group of the design has factors, and its index in coded_groups or plain_groups.
+  bool is_coded(int64_t group) const { return !design_.groups[group].factors.empty(); }
+  int64_t place(int64_t group) const { return places_[group]; }
+  int64_t num_plain() const { return static_cast<int64_t>(plain_.size()); }
+  /// The row of a plain or coded column in the sums: its products with the plain groups, and its
+  /// score. `index` is in plain_groups or coded_groups.
+  int64_t PlainRow(int64_t index) const { return GlmTotals::kNumbers + index * (num_plain() + 1); }
+  int64_t CodedRow(int64_t index, int64_t level) const {
+    return coded_rows_[index] + level * (num_plain() + 1);
+  }
+  /// The products of two coded groups, i <= j, and whether there is one for each level.
+  int64_t Pair(int64_t i, int64_t j) const { return pairs_[i * coded_.size() + j]; }
+  bool SameFactors(int64_t i, int64_t j) const;
+  int64_t NumLevels(int64_t index) const { return levels_[index]; }
+
+  bool has_products() const { return pass_ >= GlmPass::kRows; }
+  bool has_pairs() const { return pass_ >= GlmPass::kNewton; }
+
+ private:
+  const GlmDesign& design_;
+  const GlmPass pass_;
+  std::vector<int64_t> plain_, coded_, places_, first_columns_, levels_, coded_rows_, pairs_;
+  int64_t size_ = GlmTotals::kNumbers;
+};
+
+/// Adds up the blocks of a shard in a pass. `coefficients` are by column of the design. The result
+/// is the same, bit by bit, for the same blocks and ThreadBudget. It is unspecified when the
+/// running kernel is interrupted. ResourceExhausted when the sums of all threads exceed
+/// `max_bytes`.
+StatusOr<CountedVector<double>> AddGlmSums(const GlmSumsLayout& layout,
+                                           absl::Span<const TableBlock* const> blocks,
+                                           absl::Span<const double> coefficients,
+                                           int64_t max_bytes = int64_t{4} << 30);
+
+/// The totals of such sums.
+GlmTotals TotalsOf(absl::Span<const double> sums);
+
+/// The entries of the Gram matrix and the gradient in the sums of a pass.
+class GlmSums {
+ public:
+  /// `layout` and `sums` must outlive this.
+  GlmSums(const GlmSumsLayout& layout, absl::Span<const double> sums)
+      : layout_(layout), sums_(sums) {}
+
+  /// A column of the design: a group and, among its columns, which.
+  struct Column {
+    int64_t group;  // in the design
+    int64_t level = 0;
+  };
+
+  double Gradient(Column column) const;
+  /// REQUIRES: the pass has products; for two columns with factors, pairs.
+  double Product(Column a, Column b) const;
+
+ private:
+  const GlmSumsLayout& layout_;
+  absl::Span<const double> sums_;
+};
+
+}  // namespace tenon

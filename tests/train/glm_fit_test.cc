@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_split.h"
+#include "core/base/strings.h"
+#include "runtime/session/local_session.h"
+#include "tests/data/sample_files.h"
+#include "train/glm/fisher_scoring.h"
+#include "train/glm/glm_model.h"
+#include "train/glm/table_tasks.h"
+
+namespace tenon {
+namespace {
+
+/// What R's glm() found, as tests/data/glm/make_models.R writes it.
+struct RFit {
+  std::string formula, family, link, weights;
+  std::map<std::string, double> estimates, errors, others;
+};
+
+std::vector<RFit> ReadFits() {
+  std::ifstream file(SamplePath("glm/models.tsv"));
+  std::vector<RFit> fits;
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with("#")) continue;
+    const std::vector<std::string> parts = absl::StrSplit(line, '\t');
+    RFit key = {parts[0], parts[1], parts[2], parts[3], {}, {}, {}};
+    if (fits.empty() || fits.back().formula != key.formula || fits.back().link != key.link ||
+        fits.back().weights != key.weights || fits.back().family != key.family) {
+      fits.push_back(key);
+    }
+    const double value = parts[6] == "NA" ? NAN : std::stod(parts[6]);
+    RFit& fit = fits.back();
+    if (parts[4] == "estimate") {
+      fit.estimates[parts[5]] = value;
+    } else if (parts[4] == "error") {
+      fit.errors[parts[5]] = value;
+    } else {
+      fit.others[StrCat(parts[4], " ", parts[5])] = value;
+    }
+  }
+  return fits;
+}
+
+class GlmFitTest : public ::testing::TestWithParam<int64_t> {};
+
+TEST_P(GlmFitTest, EstimatesAndStandardErrorsAreRs) {
+  const std::vector<RFit> fits = ReadFits();
+  ASSERT_GT(fits.size(), 25);
+  for (const RFit& wanted : fits) {
+    SCOPED_TRACE(StrCat(wanted.formula, " ", wanted.family, " ", wanted.link, " ", wanted.weights));
+    const auto files = FindTableFiles({SamplePath("glm/models.csv")}).value();
+    TableSchema schema;
+    schema.header = ReadTableHeader(files, schema.format).value();
+    const auto formula = ParseFormula(wanted.formula, schema.header.names);
+    ASSERT_TRUE(formula.ok()) << formula.status();
+    const auto columns = FormulaColumns::Of(*formula, wanted.weights, schema.header).value();
+    schema.columns = columns.columns();
+    auto tasks = TableTasks::Open(files, schema, CutIntoUnits(files, GetParam()), {""},
+                                  [](const Graph& graph) { return MakeLocalSession(graph); });
+    ASSERT_TRUE(tasks.ok()) << tasks.status();
+    const auto settled = (*tasks)->Read();
+    ASSERT_TRUE(settled.ok()) << settled.status();
+    ColumnKinds kinds;
+    for (size_t c = 0; c < schema.columns.size(); ++c) {
+      const auto column = static_cast<int64_t>(c);
+      kinds.is_text.push_back((*tasks)->IsText(column));
+      if (kinds.is_text.back()) kinds.levels[column] = (*tasks)->Levels(column).value();
+    }
+    auto model =
+        GlmModel::Create(*formula, columns, kinds, wanted.weights,
+                         ParseGlmFamily(wanted.family).value(), ParseGlmLink(wanted.link).value());
+    ASSERT_TRUE(model.ok()) << model.status();
+    const GlmSumsFunction pass = [&](const GlmSumsLayout& layout,
+                                     absl::Span<const double> coefficients) {
+      return (*tasks)->Sums(layout, coefficients);
+    };
+    const GlmSumsLayout margins(model->margins(), GlmPass::kRows);
+    const auto rows =
+        pass(margins, std::vector<double>(model->margins().num_columns())).value();
+    const GlmTotals totals = TotalsOf(rows);
+    model->Settle(GlmSums(margins, rows), totals.num_rows);
+    const double mean = totals.weighted_response / totals.weight;
+    const double intercept = PredictorOf(model->design().link, mean);
+    const auto fit = FitByFisherScoring(*model, intercept, pass);
+    ASSERT_TRUE(fit.ok()) << fit.status();
+    EXPECT_TRUE(fit->converged);
+    EXPECT_LT(fit->passes, 15);
+    const double df = totals.num_rows - static_cast<double>(model->columns().size()) +
+                      static_cast<double>(fit->aliased.size());
+    EXPECT_EQ(df, wanted.others.at("df residual"));
+    EXPECT_NEAR(fit->deviance / wanted.others.at("deviance residual"), 1, 1e-11);
+    const double dispersion = wanted.family == "gaussian" ? fit->deviance / df : 1;
+    const Eigen::VectorXd estimates = model->ToUnits(fit->coefficients);
+    const Eigen::MatrixXd covariance = model->CovarianceToUnits(fit->inverse) * dispersion;
+    ASSERT_EQ(model->columns().size(), wanted.estimates.size());
+    for (size_t j = 0; j < model->columns().size(); ++j) {
+      const auto index = static_cast<int64_t>(j);
+      const std::string name = NameOfColumn(*formula, model->variables(), model->columns()[j]);
+      ASSERT_TRUE(wanted.estimates.contains(name)) << name;
+      const double estimate = wanted.estimates.at(name);
+      const bool is_aliased = std::find(fit->aliased.begin(), fit->aliased.end(), index) !=
+                              fit->aliased.end();
+      EXPECT_EQ(is_aliased, std::isnan(estimate)) << name;
+      if (is_aliased) continue;
+      const double error = wanted.errors.at(name);
+      EXPECT_NEAR(estimates[index], estimate, 1e-8 * (std::abs(estimate) + error)) << name;
+      EXPECT_NEAR(std::sqrt(covariance(index, index)) / error, 1, 1e-8) << name;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(UnitBytes, GlmFitTest, ::testing::Values(1 << 20, 3000));
+
+}  // namespace
+}  // namespace tenon

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/train_linear.h"
+
+#include <iostream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/base/parallel.h"
+#include "core/base/strings.h"
+#include "train/glm/fit_glm.h"
+#include "train/glm/print_glm.h"
+#include "train/glm/write_glm.h"
+
+namespace tenon::tools {
+namespace {
+
+struct TrainLinearFlags {
+  std::string formula;
+  std::vector<std::string> files;
+  std::string family = "gaussian", link, weights, separated = "drop", format = "csv", model_dir;
+  std::vector<std::string> missing = {"NA"}, types;
+  double level = 0.95;
+  int64_t max_rejects = 0;
+  int threads = 0;
+  bool all = false;
+  bool quiet = false;
+};
+
+/// The columns of "column=category".
+StatusOr<std::vector<std::string>> CategoriesOf(const std::vector<std::string>& types) {
+  std::vector<std::string> categories;
+  for (const std::string& type : types) {
+    const size_t sign = type.rfind('=');
+    if (sign == std::string::npos || type.substr(sign + 1) != "category") {
+      return WrongUsage(StrCat("--types wants column=category, found '", type, "'"));
+    }
+    categories.push_back(type.substr(0, sign));
+  }
+  return categories;
+}
+
+StatusOr<GlmOptions> OptionsOf(const TrainLinearFlags& flags) {
+  GlmOptions options;
+  TENON_ASSIGN_OR_RETURN(options.family, ParseGlmFamily(flags.family));
+  if (!flags.link.empty()) {
+    TENON_ASSIGN_OR_RETURN(options.link, ParseGlmLink(flags.link));
+  }
+  options.weights = flags.weights;
+  if (flags.separated == "keep") options.separated = SeparatedLevels::kKeep;
+  if (flags.separated == "error") options.separated = SeparatedLevels::kError;
+  options.level = flags.level;
+  if (flags.format == "tsv") options.format.delimiter = '\t';
+  options.format.missing = flags.missing;
+  TENON_ASSIGN_OR_RETURN(options.categories, CategoriesOf(flags.types));
+  options.max_rejects = flags.max_rejects;
+  return options;
+}
+
+Status TrainLinear(const TrainLinearFlags& flags) {
+  TENON_ASSIGN_OR_RETURN(const GlmOptions options, OptionsOf(flags));
+  if (flags.threads > 0) SetThreadBudget(flags.threads);
+  TENON_ASSIGN_OR_RETURN(const GlmResult result, FitGlm(flags.formula, flags.files, options));
+  if (!flags.quiet) std::cout << FormatGlm(result, {.all = flags.all});
+  if (!flags.model_dir.empty()) {
+    TENON_ASSIGN_OR_RETURN(const std::vector<std::string> written,
+                           WriteGlm(result, flags.model_dir));
+    if (!flags.quiet) std::cout << flags.model_dir << ": " << Join(written, " ") << "\n";
+  }
+  if (result.converged) return OkStatus();
+  return FailedPrecondition("the fit has not converged after ", result.iterations.size(),
+                            " passes");
+}
+
+}  // namespace
+
+void AddTrainLinearCommand(CLI::App& train, Command* chosen) {
+  auto flags = std::make_shared<TrainLinearFlags>();
+  CLI::App* linear = train.add_subcommand(
+      "linear",
+      "Linear, logistic and Poisson regression from files, exact, with what R's summary(glm) "
+      "prints: tenon train linear 'late ~ C(month) + carrier + distance' flights.csv --family "
+      "binomial");
+  linear
+      ->add_option("formula", flags->formula,
+                   "The model as R writes it: +, :, *, -, ., C(x, ref=v), I(x^2), log, cut(x, 1, "
+                   "5), hash(x, n), offset(x), cbind(successes, failures)")
+      ->required();
+  linear
+      ->add_option("files", flags->files,
+                   "Tables with a header, one or more, or patterns, or - for the standard input; "
+                   "gzip and zstd are told by their content")
+      ->required();
+  linear->add_option("--family", flags->family, "Of the response: gaussian, binomial, poisson")
+      ->check(CLI::IsMember({"gaussian", "binomial", "poisson"}));
+  linear
+      ->add_option("--link", flags->link,
+                   "identity, logit, probit, cloglog or log; default: the family's first")
+      ->check(CLI::IsMember({"identity", "logit", "probit", "cloglog", "log"}));
+  linear->add_option("--weights", flags->weights, "Column of prior weights; default: 1");
+  linear
+      ->add_option("--separated", flags->separated,
+                   "What to do with levels whose responses are all alike: drop them with their "
+                   "rows, keep them as R does, or error")
+      ->check(CLI::IsMember({"drop", "keep", "error"}));
+  linear->add_option("--na", flags->missing, "Texts of missing values, beside empty ones");
+  linear->add_option("--types", flags->types,
+                     "column=category: a column of categories, whatever its values");
+  linear->add_option("--format", flags->format, "csv or tsv")
+      ->check(CLI::IsMember({"csv", "tsv"}));
+  linear
+      ->add_option("--max_rejects", flags->max_rejects,
+                   "Leave out so many records that are not as the header says; more are an error")
+      ->check(AtLeast(0));
+  linear->add_option("--level", flags->level, "Of the confidence intervals")
+      ->check(Between(0.5, 0.999999));
+  linear->add_option("--model_dir", flags->model_dir,
+                     "Folder for coefficients.csv and the other files; default: none");
+  linear->add_option("--threads", flags->threads, "Threads that read and add; default: all cores")
+      ->check(AtLeast(1));
+  linear->add_flag("--all", flags->all, "Print every coefficient, not the 20 largest |z| alone");
+  linear->add_flag("--quiet", flags->quiet, "Print nothing but errors");
+  linear->callback([=] { *chosen = [flags] { return Report(TrainLinear(*flags)); }; });
+}
+
+}  // namespace tenon::tools

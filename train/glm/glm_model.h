@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <Eigen/Core>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/base/status.h"
+#include "data/table/merge_levels.h"
+#include "data/table/table_header.h"
+#include "data/table/unit_reader.h"
+#include "ops/glm/glm_sums.h"
+#include "train/glm/design_columns.h"
+#include "train/glm/formula.h"
+
+namespace tenon {
+
+/// The columns of a table that a formula needs, as numbers or texts, whichever their values are, or
+/// as texts in any case.
+class FormulaColumns {
+ public:
+  /// InvalidArgument for a column that the header has not.
+  static StatusOr<FormulaColumns> Of(const Formula& formula, const std::string& weights,
+                                     const TableHeader& header);
+  const std::vector<WantedColumn>& columns() const { return columns_; }
+  /// The place of a column in `columns`. REQUIRES: it is one of the formula's.
+  int64_t AsItIs(const std::string& name) const { return as_it_is_.at(name); }
+  int64_t AsText(const std::string& name) const { return as_text_.at(name); }
+  const std::string& NameOf(int64_t column) const { return names_[column]; }
+
+ private:
+  Status Add(const std::string& name, bool as_text, const TableHeader& header);
+
+  std::vector<WantedColumn> columns_;
+  std::vector<std::string> names_;
+  std::map<std::string, int64_t> as_it_is_, as_text_;
+};
+
+/// The kinds and levels that the columns of a formula have in a table.
+struct ColumnKinds {
+  std::vector<bool> is_text;                // by place in FormulaColumns
+  std::map<int64_t, TableLevels> levels;  // of those of texts that the formula needs
+};
+
+/// A formula over a table: the design of its passes, and the columns that have coefficients.
+class GlmModel {
+ public:
+  /// InvalidArgument, naming the column and what was wanted, where kinds do not suit the formula.
+  static StatusOr<GlmModel> Create(const Formula& formula, const FormulaColumns& columns,
+                                   const ColumnKinds& kinds, const std::string& weights,
+                                   GlmFamily family, GlmLink link);
+
+  /// A design with the intercept, every number and every factor alone, from which rows are
+  /// counted.
+  const GlmDesign& margins() const { return margins_; }
+  /// The rows with each level of each variable, and the sum of their responses. `sums` are those of
+  /// margins() in a pass kRows.
+  struct LevelSums {
+    std::vector<double> rows, responses;  // by level; empty for numbers
+  };
+  std::vector<LevelSums> LevelSumsOf(const GlmSums& sums) const;
+  /// Takes out levels, by variable, with their rows. What was made of margins() before is void.
+  void LeaveOut(const std::vector<std::vector<bool>>& levels);
+  /// Makes the design, with numbers centered and scaled as `sums`, of margins(), say.
+  void Settle(const GlmSums& sums, double num_rows);
+  const GlmDesign& design() const { return design_; }
+
+  const std::vector<DesignVariable>& variables() const { return variables_; }
+  const std::vector<DesignColumn>& columns() const { return columns_; }
+  /// A column's place in the sums of design().
+  const std::vector<GlmSums::Column>& places() const { return places_; }
+  /// The coefficients of the columns in the units of the data, of those of design(), and as a
+  /// matrix.
+  Eigen::VectorXd ToUnits(const Eigen::VectorXd& coefficients) const;
+  Eigen::MatrixXd CovarianceToUnits(const Eigen::MatrixXd& covariance) const;
+  /// The standard deviation of a column's number; 1 without one.
+  double deviation(size_t column) const { return deviations_[column]; }
+
+ private:
+  GlmModel(const Formula& formula, const FormulaColumns& columns, const ColumnKinds& kinds)
+      : formula_(formula), table_columns_(columns), kinds_(kinds) {}
+  StatusOr<GlmNumber> NumberOf(const NumericExpression& expression, std::string_view label) const;
+  Status AddVariable(const FormulaVariable& variable);
+  Status AddFactor(const FormulaVariable& variable, int64_t column);
+  Status SetResponse();
+  void ListProducts();
+  /// The numeric variables of a term, and its factors, as places in the design.
+  std::vector<int64_t> NumbersOf(const FormulaTerm& term) const;
+  std::vector<int64_t> FactorsOf(const FormulaTerm& term) const;
+
+  Formula formula_;
+  FormulaColumns table_columns_;
+  ColumnKinds kinds_;
+  GlmDesign margins_, design_;
+  std::vector<GlmNumber> numbers_;          // by variable
+  std::vector<int64_t> factors_;            // by variable: its place in margins(), or -1
+  std::vector<std::vector<int64_t>> products_;  // of numeric variables, as in margins().numbers
+  std::vector<double> scales_, centers_, deviations_;  // by column
+  std::vector<DesignVariable> variables_;
+  std::vector<DesignColumn> columns_;
+  std::vector<GlmSums::Column> places_;
+};
+
+}  // namespace tenon

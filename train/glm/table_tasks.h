@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "core/base/status.h"
+#include "core/build/operand.h"
+#include "core/graph/graph.h"
+#include "data/table/merge_levels.h"
+#include "data/table/settle_table.h"
+#include "ops/glm/glm_sums.h"
+#include "runtime/session/session.h"
+
+namespace tenon {
+
+/// A table whose units are dealt to the tasks of a session. One graph has the part of each task in
+/// its device scope; the sums of tasks are added on the first one, in their order. Used by one
+/// thread at a time.
+class TableTasks {
+ public:
+  /// Opens a session on a graph.
+  using SessionMaker = std::function<StatusOr<std::unique_ptr<Session>>(const Graph& graph)>;
+
+  /// Deals the units to `devices`, a CPU device of each task ("/job:worker/task:0"; "" for where
+  /// the session is), in turn.
+  static StatusOr<std::unique_ptr<TableTasks>> Open(std::vector<TableFile> files,
+                                                    TableSchema schema,
+                                                    std::vector<TableUnit> units,
+                                                    std::vector<std::string> devices,
+                                                    const SessionMaker& make_session);
+
+  const std::vector<TableFile>& files() const { return files_; }
+  const TableSchema& schema() const { return schema_; }
+  const std::vector<TableUnit>& units() const { return units_; }
+  /// Of all units. REQUIRES: Read.
+  const std::vector<UnitReport>& reports() const { return reports_; }
+
+  /// Reads all units, again where they were begun in a wrong state or columns turned out to be of
+  /// texts, until they are of one table.
+  StatusOr<TableSettlement> Read();
+  /// Whether a column of the schema is of texts. REQUIRES: Read.
+  bool IsText(int64_t column) const { return is_text_[column]; }
+  /// The missing values of a column, in all rows. REQUIRES: Read.
+  int64_t NumMissing(int64_t column) const;
+  /// The first values of a column in a unit that are neither numbers nor missing.
+  StatusOr<std::vector<PlacedText>> FindTexts(int64_t unit, int64_t column, int64_t most);
+  /// The levels of a column of texts over all tasks, by which its values are coded afterwards.
+  /// Called once for each column.
+  StatusOr<TableLevels> Levels(int64_t column);
+  /// Makes a pass over all rows. `layout` is of a design over the schema's columns.
+  StatusOr<std::vector<double>> Sums(const GlmSumsLayout& layout,
+                                     absl::Span<const double> coefficients);
+
+ private:
+  /// The nodes of a task.
+  struct Part {
+    std::vector<int64_t> units;  // of the table
+    Output plan, reading, reports, level_texts, counts;
+    Output unit, texts, lines, records;
+    Node *open, *recode;
+  };
+  TableTasks(std::vector<TableFile> files, TableSchema schema, std::vector<TableUnit> units);
+  void Build(const std::vector<std::string>& devices);
+  /// Has each task read some of the table's units.
+  Status ReadUnits(const std::vector<TableShard::ReadUnit>& units);
+
+  const std::vector<TableFile> files_;
+  TableSchema schema_;
+  const std::vector<TableUnit> units_;
+  std::vector<UnitReport> reports_;  // by unit
+  std::vector<bool> is_text_;        // by column
+  Graph graph_;
+  std::vector<Part> parts_;
+  Output column_, most_, levels_, design_, coefficients_;
+  std::vector<Output> sums_;  // by GlmPass
+  std::unique_ptr<Session> session_;
+};
+
+}  // namespace tenon
