@@ -31,7 +31,9 @@ class FileSource final : public ByteSource {
           offset_ += static_cast<int64_t>(n);
           return done + n;
         }
-        buffer_.resize(kBufferBytes);
+        // A file of a few bytes, or the end of one, takes no more; it may have grown meanwhile.
+        const auto left = static_cast<size_t>(std::max<int64_t>(file_->size() - offset_, 0));
+        buffer_.resize(std::min(kBufferBytes, std::max<size_t>(left, 4096)));
         TENON_ASSIGN_OR_RETURN(end_, file_->ReadAt(offset_, buffer_.size(), buffer_.data()));
         begin_ = 0;
         offset_ += static_cast<int64_t>(end_);

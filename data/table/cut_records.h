@@ -41,6 +41,9 @@ class RecordCutter {
   /// the end. Bad ones are left out, and added to `bad`.
   bool Next(size_t bytes, std::vector<BadRecord>* bad);
 
+  std::string_view text() const { return text_; }
+  /// Where in the text the next record begins.
+  size_t next() const { return record_; }
   int64_t num_records() const { return static_cast<int64_t>(begins_.size()); }
   /// A field as it stands there, with its quotes.
   std::string_view Field(int64_t record, int64_t column) const {

@@ -22,8 +22,10 @@ struct TableFormat {
 };
 
 inline bool IsMissing(std::string_view text, const TableFormat& format) {
-  const auto& missing = format.missing;
-  return text.empty() || std::find(missing.begin(), missing.end(), text) != missing.end();
+  const auto is_text = [text](const std::string& missing) {
+    return missing.size() == text.size() && missing[0] == text[0] && missing == text;
+  };
+  return text.empty() || std::any_of(format.missing.begin(), format.missing.end(), is_text);
 }
 
 }  // namespace tenon

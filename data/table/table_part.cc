@@ -2,7 +2,9 @@
 #include "data/table/table_part.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstring>
 #include <functional>
 #include <limits>
 #include <string_view>
@@ -45,6 +47,49 @@ bool ReadShortNumber(std::string_view text, double* value, bool* leading_zero) {
   return true;
 }
 
+constexpr int kTinyBytes = 8;
+constexpr uint64_t kOnes = 0x0101010101010101, kHighBits = 0x80 * kOnes;
+constexpr uint64_t kZeros = '0' * kOnes, kPoints = '.' * kOnes;
+
+/// A number of at most 8 bytes behind its sign, as ReadShortNumber reads it; they are looked at all
+/// at once, so that no step depends on how many there are. REQUIRES: 8 bytes before `end` can be
+/// read.
+bool ReadTinyNumber(const char* begin, const char* end, double* value, bool* leading_zero) {
+  if (begin == end) return false;
+  const bool negative = *begin == '-';
+  begin += negative ? 1 : 0;
+  const auto size = static_cast<unsigned>(end - begin);
+  if (size - 1 >= kTinyBytes) return false;
+  uint64_t bytes;  // the last one in the highest bits
+  std::memcpy(&bytes, end - kTinyBytes, kTinyBytes);
+  const uint64_t own = ~uint64_t{0} << (8 * (kTinyBytes - size));
+  bytes = (bytes & own) | (kZeros & ~own);
+  const uint64_t unlike = bytes ^ kPoints;
+  const uint64_t points = (unlike - kOnes) & ~unlike & kHighBits;
+  unsigned digits = size, decimals = 0;
+  if (points != 0) {
+    const int at = std::countr_zero(points) / 8 * 8;  // of the first one
+    const uint64_t below = (uint64_t{1} << at) - 1, above = ~below << 7 << 1;
+    bytes = (bytes & above) | (bytes & below) << 8 | '0';
+    decimals = static_cast<unsigned>(kTinyBytes - 1 - at / 8);
+    --digits;
+  }
+  const uint64_t others = (bytes + 0x46 * kOnes) | (bytes - kZeros);
+  if ((others & kHighBits) != 0 || digits == 0) return false;
+  if (digits - decimals > 1 && *begin == '0') *leading_zero = true;
+  // Neighbours are joined to numbers of two digits, of four, and of eight.
+  uint64_t number = bytes - kZeros;
+  number = 10 * number + (number >> 8);
+  constexpr uint64_t kPairs = 0x000000ff000000ff;
+  constexpr uint64_t kMillion = 1000000, kTenThousand = 10000;
+  number = (number & kPairs) * (100 + (kMillion << 32)) +
+           (number >> 16 & kPairs) * (1 + (kTenThousand << 32));
+  auto magnitude = static_cast<double>(number >> 32);
+  if (decimals != 0) magnitude /= kTens[decimals];
+  *value = negative ? -magnitude : magnitude;
+  return true;
+}
+
 /// Whether a number, perhaps with white space and a sign before it, begins with a zero that says
 /// nothing of its value.
 bool HasLeadingZero(std::string_view number) {
@@ -58,7 +103,11 @@ class ColumnReader {
  public:
   ColumnReader(const WantedColumn& column, const TableFormat& format, ColumnPart* part)
       : column_(column.place), format_(&format), part_(part) {
-    part_->is_text = column.as_text;
+    part_->is_text |= column.as_text;
+    part_->has_leading_zeros = false;
+    part_->num_missing = 0;
+    part_->numbers.clear();
+    part_->codes.clear();
   }
 
   /// Takes memory for so many rows when the first one comes.
@@ -99,8 +148,13 @@ class ColumnReader {
     if (before == 0) part_->numbers.reserve(expected_rows_);
     part_->numbers.resize(before + static_cast<size_t>(rows));
     double* value = part_->numbers.data() + before;
+    const char* const from = records.text().data() + kTinyBytes;
     for (int64_t i = 0; i < rows; ++i, ++value) {
       const std::string_view field = records.Field(i, column_);
+      const char* const end = field.data() + field.size();
+      if (end >= from && ReadTinyNumber(field.data(), end, value, &part_->has_leading_zeros)) {
+        continue;
+      }
       if (ReadShortNumber(field, value, &part_->has_leading_zeros)) continue;
       const std::string_view text = FieldText(field, format_->quotes, &unquoted_);
       if (IsMissing(text, *format_)) {
@@ -125,31 +179,45 @@ class ColumnReader {
 
 }  // namespace
 
+bool ReadTablePart(RecordCutter* records, size_t bytes, const TableFormat& format,
+                   int64_t num_columns, absl::Span<const WantedColumn> wanted, TablePart* part) {
+  const size_t begin = records->next(), size = records->text().size() - begin;
+  if (size == 0) return false;
+  part->num_rows = 0;
+  part->bad.clear();
+  part->columns.resize(wanted.size());
+  std::vector<ColumnReader> readers;
+  for (size_t c = 0; c < wanted.size(); ++c) {
+    readers.emplace_back(wanted[c], format, &part->columns[c]);
+  }
+  size_t next = begin;
+  while (next - begin < bytes && records->Next(std::min(bytes, kCutBytes), &part->bad)) {
+    if (next == begin) {
+      const auto rows = static_cast<size_t>(records->num_records());
+      const size_t chunks = std::min(size, bytes) / kCutBytes + 1;
+      for (ColumnReader& reader : readers) reader.Expect(chunks * rows);
+    }
+    next = records->next();
+    part->num_rows += records->num_records();
+    for (ColumnReader& reader : readers) reader.Append(*records);
+  }
+  const auto begins_anew = [](const ColumnReader& reader) { return reader.begins_anew(); };
+  if (std::none_of(readers.begin(), readers.end(), begins_anew)) return true;
+  std::erase_if(readers, std::not_fn(begins_anew));
+  std::vector<BadRecord> known;
+  RecordCutter again(records->text().substr(begin, next - begin), format, num_columns);
+  while (again.Next(kCutBytes, &known)) {
+    for (ColumnReader& reader : readers) reader.AppendTexts(again);
+  }
+  return true;
+}
+
 TablePart ReadTablePart(std::string_view text, const TableFormat& format, int64_t num_columns,
                         absl::Span<const WantedColumn> wanted) {
   TablePart part;
   part.columns.resize(wanted.size());
-  std::vector<ColumnReader> readers;
-  for (size_t c = 0; c < wanted.size(); ++c) {
-    readers.emplace_back(wanted[c], format, &part.columns[c]);
-  }
   RecordCutter records(text, format, num_columns);
-  while (records.Next(kCutBytes, &part.bad)) {
-    if (part.num_rows == 0) {
-      const size_t chunks = text.size() / kCutBytes + 1;
-      for (ColumnReader& reader : readers) reader.Expect(chunks * records.num_records());
-    }
-    part.num_rows += records.num_records();
-    for (ColumnReader& reader : readers) reader.Append(records);
-  }
-  const auto begins_anew = [](const ColumnReader& reader) { return reader.begins_anew(); };
-  if (std::none_of(readers.begin(), readers.end(), begins_anew)) return part;
-  std::erase_if(readers, std::not_fn(begins_anew));
-  std::vector<BadRecord> known;
-  RecordCutter from_the_beginning(text, format, num_columns);
-  while (from_the_beginning.Next(kCutBytes, &known)) {
-    for (ColumnReader& reader : readers) reader.AppendTexts(from_the_beginning);
-  }
+  ReadTablePart(&records, text.size(), format, num_columns, wanted, &part);
   return part;
 }
 

@@ -25,7 +25,7 @@ struct ColumnPart {
   int64_t num_missing = 0;
 };
 
-/// A part of a table: the records of a text.
+/// A part of a table: some records of a text.
 struct TablePart {
   int64_t num_rows = 0;
   std::vector<ColumnPart> columns;  // those that were wanted
@@ -37,6 +37,11 @@ struct WantedColumn {
   int64_t place;         // in a record, from 0 on
   bool as_text = false;  // also when all its values are numbers
 };
+
+/// Reads columns of the next records, of `bytes` or a little more; false at the end. `part` is new,
+/// or the part before, of which texts keep their codes and columns of texts are such again.
+bool ReadTablePart(RecordCutter* records, size_t bytes, const TableFormat& format,
+                   int64_t num_columns, absl::Span<const WantedColumn> wanted, TablePart* part);
 
 /// Reads columns of `text`, which is as RecordCutter wants it.
 TablePart ReadTablePart(std::string_view text, const TableFormat& format, int64_t num_columns,

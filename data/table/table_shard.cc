@@ -18,15 +18,6 @@ constexpr double kNsOfByte = 4;
 /// A guess of the time in which a column of a unit, some 100,000 rows, is recoded.
 constexpr double kNsOfRecodedUnit = 2e5;
 
-/// The rows with each level.
-CountedVector<int64_t> CountLevels(absl::Span<const int32_t> codes, int32_t num_levels) {
-  CountedVector<int64_t> counts(num_levels);
-  for (const int32_t code : codes) {
-    if (code >= 0) ++counts[code];
-  }
-  return counts;
-}
-
 int64_t BytesOf(const TableBlock& block) {
   int64_t bytes = 0;
   for (const PackedColumn& column : block.columns) bytes += column.bytes();
@@ -71,7 +62,7 @@ class TableShard::UnitColumn {
   UnitColumn(ColumnReport* report, UnitLevels* levels) : report_(*report), levels_(*levels) {}
 
   /// Appends a part; false when it is of another kind than those before.
-  bool Append(ColumnPart part, bool is_first, PackedColumn* packed) {
+  bool Append(const ColumnPart& part, bool is_first, PackedColumn* packed) {
     if (!is_first && part.is_text != report_.is_text) return false;
     report_.is_text = part.is_text;
     report_.has_leading_zeros |= part.has_leading_zeros;
@@ -80,22 +71,22 @@ class TableShard::UnitColumn {
       *packed = PackedColumn::OfNumbers(part.numbers);
       return true;
     }
-    CountedVector<int64_t> counts = CountLevels(part.codes, part.levels.size());
-    double number;
-    for (int32_t i = 0; i < part.levels.size(); ++i) {
-      if (ReadFieldNumber(part.levels.text(i), &number)) report_.num_numbers += counts[i];
-    }
-    if (is_first) {
-      levels_.levels = std::move(part.levels);
-      levels_.counts = std::move(counts);
-    } else {
-      const CountedVector<int32_t> codes = AddLevels(part.levels, &levels_.levels);
-      levels_.counts.resize(levels_.levels.size());
-      for (size_t i = 0; i < counts.size(); ++i) levels_.counts[codes[i]] += counts[i];
-      for (int32_t& code : part.codes) code = code < 0 ? -1 : codes[code];
+    levels_.counts.resize(part.levels.size());
+    for (const int32_t code : part.codes) {
+      if (code >= 0) ++levels_.counts[code];
     }
     *packed = PackedColumn::OfCodes(part.codes);
     return true;
+  }
+  /// Takes the levels of the last part.
+  void Finish(ColumnPart* part) {
+    if (!report_.is_text) return;
+    levels_.levels = std::move(part->levels);
+    double number;
+    for (int32_t i = 0; i < levels_.levels.size(); ++i) {
+      if (ReadFieldNumber(levels_.levels.text(i), &number))
+        report_.num_numbers += levels_.counts[i];
+    }
   }
 
  private:
@@ -157,6 +148,7 @@ StatusOr<std::optional<TableShard::UnitRead>> TableShard::ReadOnce(
   read.columns.resize(num_columns);
   std::vector<UnitColumn> columns;
   for (size_t c = 0; c < num_columns; ++c) {
+    report.columns[c].is_text = schema->columns[c].as_text;  // of a unit without records too
     columns.emplace_back(&report.columns[c], &read.columns[c]);
   }
   read.held = true;
@@ -168,7 +160,7 @@ StatusOr<std::optional<TableShard::UnitRead>> TableShard::ReadOnce(
     if (!found) break;
     TableBlock block = {part.num_rows, std::vector<PackedColumn>(num_columns)};
     for (size_t c = 0; c < num_columns; ++c) {
-      if (columns[c].Append(std::move(part.columns[c]), is_first, &block.columns[c])) continue;
+      if (columns[c].Append(part.columns[c], is_first, &block.columns[c])) continue;
       schema->columns[c].as_text = true;
       is_mixed = true;
     }
@@ -187,6 +179,7 @@ StatusOr<std::optional<TableShard::UnitRead>> TableShard::ReadOnce(
     memory->GiveBack(BytesOf(read.blocks));
     return std::nullopt;
   }
+  for (size_t c = 0; c < part.columns.size(); ++c) columns[c].Finish(&part.columns[c]);
   report.scan = reader->scan();
   report.num_rejected = reader->num_rejected();
   report.rejected = reader->rejected();
@@ -294,10 +287,11 @@ void TableShard::RecodeUnit(int64_t column, UnitRead* unit) const {
   unit->columns[column].recoded = true;
 }
 
-bool TableShard::MakeBlock(const UnitRead& unit, TablePart part, TableBlock* block) const {
-  *block = {part.num_rows, std::vector<PackedColumn>(part.columns.size())};
-  for (size_t c = 0; c < part.columns.size(); ++c) {
-    ColumnPart& column = part.columns[c];
+bool TableShard::MakeBlock(const UnitRead& unit, TablePart* part,
+                           std::vector<CountedVector<int32_t>>* codes, TableBlock* block) const {
+  *block = {part->num_rows, std::vector<PackedColumn>(part->columns.size())};
+  for (size_t c = 0; c < part->columns.size(); ++c) {
+    ColumnPart& column = part->columns[c];
     if (column.is_text != unit.report.columns[c].is_text) return false;
     if (!column.is_text) {
       block->columns[c] = PackedColumn::OfNumbers(column.numbers);
@@ -305,12 +299,12 @@ bool TableShard::MakeBlock(const UnitRead& unit, TablePart part, TableBlock* blo
     }
     const UnitLevels& own = unit.columns[c];
     const TextLevels& levels = own.recoded ? places_[c] : own.levels;
-    CountedVector<int32_t> codes(column.levels.size());
-    for (int32_t i = 0; i < column.levels.size(); ++i) {
-      codes[i] = levels.Find(column.levels.text(i));
-      if (codes[i] < 0 && !own.recoded) return false;
+    CountedVector<int32_t>& known = (*codes)[c];
+    for (auto i = static_cast<int32_t>(known.size()); i < column.levels.size(); ++i) {
+      known.push_back(levels.Find(column.levels.text(i)));
+      if (known.back() < 0 && !own.recoded) return false;
     }
-    for (int32_t& code : column.codes) code = code < 0 ? -1 : codes[code];
+    for (int32_t& code : column.codes) code = code < 0 ? -1 : known[code];
     block->columns[c] = PackedColumn::OfCodes(column.codes);
   }
   return true;
@@ -334,6 +328,7 @@ Status TableShard::ParseAgain(int64_t u, absl::FunctionRef<Status(const TableBlo
                                                              read.report.began, schema, context));
   int64_t num_rows = 0;
   CountedVector<int64_t> num_missing(num_columns);
+  std::vector<CountedVector<int32_t>> codes(num_columns);
   TablePart part;
   TableBlock block;
   while (true) {
@@ -342,7 +337,7 @@ Status TableShard::ParseAgain(int64_t u, absl::FunctionRef<Status(const TableBlo
     if (!found) break;
     num_rows += part.num_rows;
     for (size_t c = 0; c < num_columns; ++c) num_missing[c] += part.columns[c].num_missing;
-    if (!MakeBlock(read, std::move(part), &block)) return changed("other values");
+    if (!MakeBlock(read, &part, &codes, &block)) return changed("other values");
     TENON_RETURN_IF_ERROR(give(block));
   }
   if (num_rows != read.report.num_rows || reader->num_rejected() != read.report.num_rejected) {

@@ -119,7 +119,9 @@ class TableShard {
                              const FileContext& context) const;
   void RecodeUnit(int64_t column, UnitRead* unit) const;
   /// Makes a block of a part of a unit that was read before; false when that had other values.
-  bool MakeBlock(const UnitRead& unit, TablePart part, TableBlock* block) const;
+  /// `codes` are those of the blocks, by those of the parts.
+  bool MakeBlock(const UnitRead& unit, TablePart* part, std::vector<CountedVector<int32_t>>* codes,
+                 TableBlock* block) const;
   Status ParseAgain(int64_t unit, absl::FunctionRef<Status(const TableBlock& block)> give,
                     const FileContext& context) const;
 

@@ -26,7 +26,11 @@ TextPieces::TextPieces(std::unique_ptr<ByteSource> source, std::optional<char> b
 Status TextPieces::Hold(size_t bytes) {
   const size_t held = buffer_.size() - begin_;
   if (ended_ || held >= bytes) return OkStatus();
-  const size_t wanted = bytes - held;
+  // One byte more than can come shows that the source has ended.
+  const auto possible = static_cast<uint64_t>(std::max<int64_t>(source_->Bound(), 0)) + 1;
+  const size_t wanted = std::min<uint64_t>(bytes - held, possible);
+  // The rest of the last record is most likely found without moving the text to more memory.
+  if (buffer_.empty()) buffer_.reserve(wanted + std::min<uint64_t>(kMoreBytes, possible));
   buffer_.resize(buffer_.size() + wanted);
   const StatusOr<size_t> found = source_->Read(wanted, buffer_.data() + buffer_.size() - wanted);
   buffer_.resize(buffer_.size() - wanted + (found.ok() ? *found : 0));

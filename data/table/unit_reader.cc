@@ -6,6 +6,12 @@
 #include "core/base/strings.h"
 
 namespace tenon {
+namespace {
+
+/// The text, decompressed, of which a compressed file is looked at as a whole for ends of records.
+constexpr int64_t kPieceBytes = 4 << 20;
+
+}  // namespace
 StatusOr<std::unique_ptr<UnitReader>> UnitReader::Open(const TableFile& file, const TableUnit& unit,
                                                        std::optional<TextState> state,
                                                        const TableSchema& schema,
@@ -22,7 +28,7 @@ StatusOr<bool> UnitReader::Next(TablePart* part) {
 
 StatusOr<bool> UnitReader::NextRecords(std::string_view* records) {
   if (begun_ && !file_.compressed) return false;
-  const int64_t bytes = file_.compressed ? kPartBytes : unit_.end - unit_.begin;
+  const int64_t bytes = file_.compressed ? kPieceBytes : unit_.end - unit_.begin;
   TENON_ASSIGN_OR_RETURN(const bool found, pieces_->Next(static_cast<size_t>(bytes), &piece_));
   if (!found) return false;
   begun_ = true;
@@ -39,11 +45,15 @@ StatusOr<bool> UnitReader::NextRecords(std::string_view* records) {
 }
 
 StatusOr<bool> UnitReader::Read(TablePart* part) {
-  std::string_view records;
-  TENON_ASSIGN_OR_RETURN(const bool found, NextRecords(&records));
-  if (!found) return false;
-  *part = ReadTablePart(records, schema_.format, num_columns(), schema_.columns);
-  Reject(records, part->bad);
+  const auto bytes = static_cast<size_t>(kPartBytes);
+  while (!records_ ||
+         !ReadTablePart(&*records_, bytes, schema_.format, num_columns(), schema_.columns, part)) {
+    std::string_view records;
+    TENON_ASSIGN_OR_RETURN(const bool found, NextRecords(&records));
+    if (!found) return false;
+    records_.emplace(records, schema_.format, num_columns());
+  }
+  Reject(records_->text(), part->bad);
   return true;
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,8 +27,8 @@ struct TableSchema {
 /// Reads a unit part by part: a compressed file is long. Used by one thread at a time.
 class UnitReader {
  public:
-  /// The bytes of text, decompressed, in a part.
-  static constexpr int64_t kPartBytes = 8 << 20;
+  /// The bytes of text in a part, about.
+  static constexpr int64_t kPartBytes = 1 << 20;
 
   /// Opens a unit as OpenUnit does. `file` and `schema` must outlive this.
   static StatusOr<std::unique_ptr<UnitReader>> Open(const TableFile& file, const TableUnit& unit,
@@ -35,7 +36,7 @@ class UnitReader {
                                                     const TableSchema& schema,
                                                     const FileContext& context = {});
 
-  /// Gives the next part; false at the end. Errors name the file.
+  /// Gives the next part; false at the end. `part` is new, or the one before. Errors name the file.
   StatusOr<bool> Next(TablePart* part);
 
   /// The first values of a column that are neither numbers nor missing, `most` at most: instead of
@@ -75,6 +76,7 @@ class UnitReader {
   const TableSchema& schema_;
   const std::unique_ptr<TextPieces> pieces_;
   TextPiece piece_;
+  std::optional<RecordCutter> records_;  // of the piece
   bool begun_ = false;
   bool is_behind_header_;
   int64_t num_rejected_ = 0;
