@@ -261,7 +261,8 @@ def breaches(root):
     for name in files:
         if name.startswith('proto/') and name.endswith('.proto'):
             text = (root / name).read_text()
-            if '\npackage tenon;\n' in text:
+            package = re.search(r'^package (.*);', text, re.M)
+            if package is None or package[1] == 'tenon':
                 messages.update(match[1] for match in map(MESSAGE.match, text.splitlines()) if match)
     yield from room_breaches(root, files)
     yield from circle_breaches(root, files)
