@@ -123,7 +123,7 @@ Status CheckRejects(const TablePlaces& places, absl::Span<const UnitReport* cons
   return InvalidArgument(first, found > kShownRejects ? "... " : "", WithCommas(found),
                          found == 1 ? " record is" : " records are",
                          " not as the others, wanted at most ", WithCommas(most),
-                         ": --max_rejects leaves out more, --rejects FILE writes them to a file");
+                         ": --max_rejects leaves out more");
 }
 
 }  // namespace tenon

@@ -110,8 +110,7 @@ TEST_F(TablePlacesTest, RejectedRecordsSayWhatIsWrong) {
              "  \\\"4\\\"x,5\n", path, ":5: column 2 (b): found a byte 0, which text has not\n",
              "  6,", nul, "\n", path, ":6: found 3 fields, wanted 2\n  7,8,9\n", path,
              ":7: column 2 (b): a quote opens and none closes\n  10,\\\"\\n\\n\\n\n",
-             "5 records are not as the others, wanted at most 4: --max_rejects leaves out more, "
-             "--rejects FILE writes them to a file"));
+             "5 records are not as the others, wanted at most 4: --max_rejects leaves out more"));
 }
 
 TEST_F(TablePlacesTest, TheFirstFiveOfManyRejectsAreShown) {
