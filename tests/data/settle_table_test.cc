@@ -11,6 +11,7 @@
 
 #include "core/base/strings.h"
 #include "tests/data/sample_files.h"
+#include "tests/data/whole_schema.h"
 
 namespace tenon {
 namespace {
@@ -25,7 +26,7 @@ class WholeTable {
   WholeTable(const std::vector<std::string>& paths, int64_t unit_bytes)
       : files_(FindTableFiles(paths).value()),
         units_(CutIntoUnits(files_, unit_bytes)),
-        shard_(files_, SchemaOf(files_), units_) {
+        shard_(files_, WholeSchema(files_), units_) {
     auto settled = ReadWholeTable(files_, units_, &shard_);
     EXPECT_TRUE(settled.ok()) << settled.status();
     if (settled.ok()) settled_ = *std::move(settled);
@@ -55,15 +56,6 @@ class WholeTable {
   }
 
  private:
-  static TableSchema SchemaOf(const std::vector<TableFile>& files) {
-    TableSchema schema;
-    schema.header = ReadTableHeader(files, schema.format).value();
-    for (size_t c = 0; c < schema.header.names.size(); ++c) {
-      schema.columns.push_back({static_cast<int64_t>(c)});
-    }
-    return schema;
-  }
-
   const std::vector<TableFile> files_;
   const std::vector<TableUnit> units_;
   TableShard shard_;

@@ -10,6 +10,7 @@
 #include "core/base/strings.h"
 #include "data/table_places/rejects_file.h"
 #include "tests/data/sample_files.h"
+#include "tests/data/whole_schema.h"
 
 namespace tenon {
 namespace {
@@ -22,7 +23,7 @@ class PlacedTable {
   PlacedTable(const std::vector<std::string>& paths, int64_t unit_bytes)
       : files_(FindTableFiles(paths).value()),
         units_(CutIntoUnits(files_, unit_bytes)),
-        schema_(SchemaOf(files_)),
+        schema_(WholeSchema(files_)),
         shard_(files_, schema_, units_),
         settled_(ReadWholeTable(files_, units_, &shard_).value()),
         places_(files_, schema_, units_, settled_.first_lines) {}
@@ -38,15 +39,6 @@ class PlacedTable {
   }
 
  private:
-  static TableSchema SchemaOf(const std::vector<TableFile>& files) {
-    TableSchema schema;
-    schema.header = ReadTableHeader(files, schema.format).value();
-    for (size_t c = 0; c < schema.header.names.size(); ++c) {
-      schema.columns.push_back({static_cast<int64_t>(c)});
-    }
-    return schema;
-  }
-
   const std::vector<TableFile> files_;
   const std::vector<TableUnit> units_;
   const TableSchema schema_;

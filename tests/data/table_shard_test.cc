@@ -13,6 +13,7 @@
 #include "data/table/merge_levels.h"
 #include "data/table/settle_table.h"
 #include "tests/data/sample_files.h"
+#include "tests/data/whole_schema.h"
 
 namespace tenon {
 namespace {
@@ -25,12 +26,7 @@ class TableShardTest : public ::testing::Test {
   /// A shard with all units of a file, whose columns it reads.
   TableShard ShardOf(const std::string& path, int64_t unit_bytes) {
     const auto files = FindTableFiles({path}).value();
-    TableSchema schema;
-    schema.header = ReadTableHeader(files, schema.format).value();
-    for (size_t c = 0; c < schema.header.names.size(); ++c) {
-      schema.columns.push_back({static_cast<int64_t>(c)});
-    }
-    return TableShard(files, schema, CutIntoUnits(files, unit_bytes));
+    return TableShard(files, WholeSchema(files), CutIntoUnits(files, unit_bytes));
   }
   static std::vector<TableShard::ReadUnit> AllOf(const TableShard& shard) {
     std::vector<TableShard::ReadUnit> units;
