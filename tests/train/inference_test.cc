@@ -11,7 +11,7 @@
 namespace tenon {
 namespace {
 
-/// What is there before inference: estimates, their statuses, deviances, dispersion.
+/// A result as it is before inference: estimates, their statuses, deviances, dispersion.
 GlmResult WithoutInference(const GlmResult& full) {
   GlmResult fit = full;
   for (GlmCoefficient& c : fit.coefficients) {
@@ -81,22 +81,6 @@ TEST(InferenceTest, ATermWhoseColumnsAreAllAliasedHasNoTest) {
   EXPECT_EQ(fit.terms[2].label, "tons");
   EXPECT_EQ(fit.terms[2].df, 0);
   EXPECT_TRUE(std::isnan(fit.terms[2].chi_squared));
-}
-
-TEST(InferenceTest, VariancesAloneGiveAllButJointTestsOfSeveralCoefficients) {
-  const GlmResult wanted = RFit("infert");
-  GlmResult found = WithoutInference(wanted);
-  AddInferenceFromVariances(wanted.covariance.diagonal(), &found);
-  ExpectCoefficients(found, wanted);
-  ASSERT_EQ(found.terms.size(), wanted.terms.size());
-  for (size_t i = 0; i < found.terms.size(); ++i) {
-    if (found.terms[i].df > 1) {
-      EXPECT_TRUE(std::isnan(found.terms[i].p_value));
-    } else {
-      EXPECT_TRUE(IsWithin(found.terms[i].p_value, wanted.terms[i].p_value, 1e-10));
-    }
-  }
-  EXPECT_EQ(found.covariance.size(), 0);
 }
 
 TEST(InferenceTest, APenaltyLeavesNoTests) {

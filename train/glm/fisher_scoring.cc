@@ -77,8 +77,9 @@ StatusOr<FisherScoringFit> FitByFisherScoring(const GlmModel& model, double inte
     const OrderedCholesky cholesky(here.information);
     const Eigen::VectorXd step = cholesky.Solve(here.gradient);
     const double decrement = here.gradient.dot(step);
-    fit.gradient_norm = std::sqrt(std::max(decrement, 0.0));
-    if (options.progress) options.progress(scoring.passes(), here.deviance, fit.gradient_norm);
+    if (options.progress) {
+      options.progress(scoring.passes(), here.deviance, std::sqrt(std::max(decrement, 0.0)));
+    }
     // The deviance falls by the decrement, if the likelihood is as its approximation.
     fit.converged = decrement <= options.tolerance * 1e-4 * (std::abs(here.deviance) + 0.1);
     const bool is_last = fit.converged || scoring.passes() >= options.max_passes;
@@ -107,9 +108,7 @@ StatusOr<FisherScoringFit> FitByFisherScoring(const GlmModel& model, double inte
     }
     fit.inverse = last.Inverse();
     fit.aliased = last.aliased();
-    fit.least_left = last.least_left();
     fit.deviance = here.deviance;
-    fit.totals = here.totals;
     fit.passes = scoring.passes();
     return fit;
   }

@@ -21,7 +21,7 @@ struct FisherScoringOptions {
   int max_passes = 30;
   /// The end: a change of the deviance by less than this part, as R's glm() ends.
   double tolerance = 1e-12;
-  /// Called after each pass.
+  /// Called after each pass; the norm is in units of standard errors.
   std::function<void(int pass, double deviance, double gradient_norm)> progress = nullptr;
 };
 
@@ -31,10 +31,7 @@ struct FisherScoringFit {
   Eigen::MatrixXd inverse;       // of the information, with zeros for aliased columns
   std::vector<int64_t> aliased;
   std::vector<ColumnSum> dependences;  // of these, in units of the design
-  double least_left = 1;               // see OrderedCholesky
   double deviance = 0;
-  double gradient_norm = 0;  // in units of standard errors
-  GlmTotals totals;
   int passes = 0;
   bool converged = false;
 };

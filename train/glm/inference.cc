@@ -132,21 +132,4 @@ void AddInference(const Eigen::MatrixXd& covariance, GlmResult* result) {
   TestModel(result);
 }
 
-void AddInferenceFromVariances(const Eigen::VectorXd& variances, GlmResult* result) {
-  const std::vector<std::vector<int64_t>> places = ListTerms(result);
-  if (result->is_penalised()) return;
-  TENON_CHECK(variances.size() == result->NumEstimated());
-  TestCoefficients(variances, result);
-  std::vector<double> statistics;
-  for (const GlmCoefficient& c : result->coefficients) {
-    if (c.status == CoefficientStatus::kOk) statistics.push_back(c.statistic);
-  }
-  for (size_t i = 0; i < places.size(); ++i) {
-    if (places[i].size() != 1) continue;
-    const double statistic = statistics[static_cast<size_t>(places[i][0])];
-    SetTest(*result, statistic * statistic, &result->terms[i]);
-  }
-  TestModel(result);
-}
-
 }  // namespace tenon

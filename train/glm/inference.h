@@ -5,7 +5,7 @@
 
 #include "train/glm/glm_result.h"
 
-// What estimates tell about the population: standard errors, tests and intervals.
+// Conclusions from estimates about the population: standard errors, tests and intervals.
 
 namespace tenon {
 
@@ -18,9 +18,5 @@ namespace tenon {
 /// X'WX, or a robust one. `result` has its coefficients, dispersion, degrees of freedom, deviances
 /// and level. Under a penalty nothing but the list of terms is set.
 void AddInference(const Eigen::MatrixXd& covariance, GlmResult* result);
-
-/// The same from the variances alone, where the covariance is too large: without joint tests of
-/// terms that have several coefficients.
-void AddInferenceFromVariances(const Eigen::VectorXd& variances, GlmResult* result);
 
 }  // namespace tenon
