@@ -19,25 +19,25 @@
 namespace tenon {
 namespace {
 
-/// What R's glm() found, as tests/data/glm/make_models.R writes it.
-struct RFit {
+/// A model that R's glm() fitted, as tests/data/glm/make_models.R writes it.
+struct ModelInR {
   std::string formula, family, link, weights;
   std::map<std::string, double> estimates, errors, others;
 };
 
-std::vector<RFit> ReadFits() {
+std::vector<ModelInR> ReadModelsOfR() {
   std::ifstream file(SamplePath("glm/models.tsv"));
-  std::vector<RFit> fits;
+  std::vector<ModelInR> fits;
   for (std::string line; std::getline(file, line);) {
     if (line.starts_with("#")) continue;
     const std::vector<std::string> parts = absl::StrSplit(line, '\t');
-    RFit key = {parts[0], parts[1], parts[2], parts[3], {}, {}, {}};
+    ModelInR key = {parts[0], parts[1], parts[2], parts[3], {}, {}, {}};
     if (fits.empty() || fits.back().formula != key.formula || fits.back().link != key.link ||
         fits.back().weights != key.weights || fits.back().family != key.family) {
       fits.push_back(key);
     }
     const double value = parts[6] == "NA" ? NAN : std::stod(parts[6]);
-    RFit& fit = fits.back();
+    ModelInR& fit = fits.back();
     if (parts[4] == "estimate") {
       fit.estimates[parts[5]] = value;
     } else if (parts[4] == "error") {
@@ -52,9 +52,9 @@ std::vector<RFit> ReadFits() {
 class GlmFitTest : public ::testing::TestWithParam<int64_t> {};
 
 TEST_P(GlmFitTest, EstimatesAndStandardErrorsAreRs) {
-  const std::vector<RFit> fits = ReadFits();
+  const std::vector<ModelInR> fits = ReadModelsOfR();
   ASSERT_GT(fits.size(), 25);
-  for (const RFit& wanted : fits) {
+  for (const ModelInR& wanted : fits) {
     SCOPED_TRACE(StrCat(wanted.formula, " ", wanted.family, " ", wanted.link, " ", wanted.weights));
     const auto files = FindTableFiles({SamplePath("glm/models.csv")}).value();
     TableSchema schema;
@@ -113,6 +113,51 @@ TEST_P(GlmFitTest, EstimatesAndStandardErrorsAreRs) {
       EXPECT_NEAR(estimates[index], estimate, 1e-8 * (std::abs(estimate) + error)) << name;
       EXPECT_NEAR(std::sqrt(covariance(index, index)) / error, 1, 1e-8) << name;
     }
+  }
+}
+
+/// A design with a row for each level has one score in each entry of the gradient.
+TEST(GlmPassTest, GradientsAndSquaresAreOfTheSameScores) {
+  std::string text = "id,x,y\n";
+  for (int i = 0; i < 40; ++i) StrAppend(&text, "r", i, ",", i % 7, ",", i % 3 == 0, "\n");
+  const TemporaryFolder folder;
+  const auto files = FindTableFiles({folder.Write("t.csv", text)}).value();
+  TableSchema schema;
+  schema.header = ReadTableHeader(files, schema.format).value();
+  const Formula formula = ParseFormula("y ~ id + x", schema.header.names).value();
+  const auto columns = FormulaColumns::Of(formula, "", schema.header).value();
+  schema.columns = columns.columns();
+  auto tasks =
+      TableTasks::Open(files, schema, CutIntoUnits(files, 100), {""}, [](const Graph& graph) {
+        return MakeLocalSession(graph);
+      }).value();
+  ASSERT_TRUE(tasks->Read().ok());
+  ColumnKinds kinds;
+  for (int64_t c = 0; c < 3; ++c) {
+    kinds.is_text.push_back(tasks->IsText(c));
+    if (tasks->IsText(c)) kinds.levels[c] = tasks->Levels(c).value();
+  }
+  auto model = GlmModel::Create(formula, columns, kinds, "", GlmFamily::kBinomial, GlmLink::kLogit);
+  ASSERT_TRUE(model.ok()) << model.status();
+  const GlmSumsLayout margins(model->margins(), GlmPass::kRows);
+  const auto rows = tasks->Sums(margins, std::vector<double>(margins.design().num_columns()));
+  model->Settle(GlmSums(margins, *rows), 40);
+  const GlmDesign& design = model->design();
+  std::vector<double> coefficients(design.num_columns());
+  for (size_t j = 0; j < coefficients.size(); ++j)
+    coefficients[j] = 0.1 * static_cast<double>(j % 5);
+  const GlmSumsLayout newton(design, GlmPass::kNewton), gradient(design, GlmPass::kGradient),
+      squares(design, GlmPass::kSquares);
+  const auto in_newton = tasks->Sums(newton, coefficients).value();
+  const auto in_gradient = tasks->Sums(gradient, coefficients).value();
+  const auto in_squares = tasks->Sums(squares, coefficients).value();
+  EXPECT_EQ(TotalsOf(in_newton).deviance, TotalsOf(in_gradient).deviance);
+  for (const GlmSums::Column& column : model->places()) {
+    const double score = GlmSums(newton, in_newton).Gradient(column);
+    EXPECT_NEAR(GlmSums(gradient, in_gradient).Gradient(column), score, 1e-13);
+    if (!squares.is_coded(column.group)) continue;
+    EXPECT_NE(score, 0);
+    EXPECT_NEAR(GlmSums(squares, in_squares).Product(column, column), score * score, 1e-13);
   }
 }
 
