@@ -47,7 +47,7 @@ double RoundPlotStep(double range) {
   const double raw = std::max(range, 1e-12) / kTicks;
   const double power = std::pow(10, std::floor(std::log10(raw)));
   for (const double factor : {1.0, 2.0, 5.0}) {
-    // What is but a rounding away is taken.
+    // A step that is but a rounding too small is taken.
     if (factor * power >= raw * (1 - 1e-9)) return factor * power;
   }
   return 10 * power;

@@ -26,7 +26,7 @@ std::unique_ptr<ByteSource> MakeSource(std::unique_ptr<InputFile> file, Compress
 /// Bytes already in memory, which the caller keeps.
 std::unique_ptr<ByteSource> MakeSource(std::string_view bytes, Compression compression);
 
-/// What compressed `head`, the first 4 bytes of a file, judging by how it begins.
+/// The compression of a file that begins with the 4 bytes of `head`.
 Compression DetectCompression(std::string_view head);
 
 /// Opens a file; without `compression`, DetectCompression decides.
@@ -34,8 +34,7 @@ StatusOr<std::unique_ptr<ByteSource>> OpenSource(const std::string& path,
                                                  std::optional<Compression> compression,
                                                  const FileContext& context = {});
 
-/// What compressed a text that begins with `head`: as DetectCompression, but not zlib, whose files
-/// begin as texts do.
+/// The same for a text, which is never one of zlib: its files begin as texts do.
 Compression DetectTextCompression(std::string_view head);
 
 /// Opens a file of text, for which DetectTextCompression decides.

@@ -57,7 +57,7 @@ int WriteAll(int fd, const char* data, size_t size) {
   return 0;
 }
 
-/// What was read of the standard input of this process.
+/// The text that came through the standard input of this process.
 struct StandardInput {
   Mutex mu;
   std::optional<StatusOr<std::unique_ptr<KeptBytes>>> kept ABSL_GUARDED_BY(mu);

@@ -46,9 +46,9 @@ void MeansOf(GlmLink link, int64_t count, const double* predictor, double* mean)
 /// The predictor of a mean.
 double PredictorOf(GlmLink link, double mean);
 
-/// What R's AIC takes from the responses alone: the log-likelihood of a perfect fit (binomial,
-/// poisson), or the sum of the weights' logarithms (gaussian). `trials` are those of each row; null
-/// where a response is a success or none, and the weights count as trials then.
+/// The part of R's AIC that follows from the responses alone: the log-likelihood of a perfect fit
+/// (binomial, poisson), or the sum of the weights' logarithms (gaussian). `trials` are those of
+/// each row; null where a response is a success or none, and the weights count as trials then.
 double LikelihoodConstant(GlmFamily family, int64_t count, const double* response,
                           const double* weight, const double* trials);
 

@@ -176,7 +176,7 @@ TEST(WriteGlmTest, AFolderHasAllThatThereIs) {
   EXPECT_EQ(npz->Read("estimates")->flat<double>()[1], fit.coefficients[1].estimate);
   EXPECT_EQ(npz->Read("names")->flat<TString>()[3], "education6-11yrs");
 
-  // What a later fit does not have goes.
+  // The files go that a later fit does not have.
   fit.covariance.resize(0, 0);
   fit.metrics.clear();
   written = WriteGlm(fit, folder / "deep/er");

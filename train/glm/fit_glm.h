@@ -16,7 +16,7 @@
 
 namespace tenon {
 
-/// What becomes of a level whose responses are all 0, or with a binomial family all 1: its
+/// The fate of a level whose responses are all 0, or with a binomial family all 1: its
 /// coefficient has no finite estimate.
 enum class SeparatedLevels : uint8_t {
   kDrop,   // the level is left out with its rows

@@ -51,7 +51,7 @@ struct UnitSquare {
   PlotAxis x, y;
 };
 
-/// What a coefficient is called beside its bar.
+/// The name of a coefficient beside its bar.
 std::string LabelOf(const GlmCoefficient& c) {
   constexpr int64_t kMostWidth = 28;
   return CutInMiddle(c.level.empty() ? c.term : StrCat(c.term, " ", c.level), kMostWidth);

@@ -12,7 +12,7 @@
 
 #include "train/glm/binary_metrics.h"
 
-// What a fitted generalised linear model is to its user: numbers and names, without the data.
+// A fitted generalised linear model as its user has it: numbers and names, without the data.
 
 namespace tenon {
 

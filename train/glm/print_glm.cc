@@ -122,7 +122,7 @@ Lines HeaderLines(const GlmResult& result, int64_t width) {
   return lines;
 }
 
-/// What the table of coefficients leaves out; empty when that is nothing.
+/// The line about the coefficients that the table leaves out; empty when it has all.
 std::string HiddenText(const GlmResult& result, const std::vector<size_t>& shown,
                        const GlmPrintOptions& options) {
   int64_t hidden = 0, zeros = 0;

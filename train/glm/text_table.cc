@@ -61,7 +61,7 @@ std::vector<std::string> TextTable::Lines(int64_t gap) const {
   int64_t begin = 0;
   const auto put = [&begin](std::string* line, int64_t indent, const std::string& text) {
     if (text.empty()) return;
-    // What a note covers is not written.
+    // A note covers the cells that it reaches.
     if (WidthOf(*line) > begin + indent) return;
     *line += Blanks(begin + indent - WidthOf(*line)) + text;
   };
