@@ -73,6 +73,7 @@ StatusOr<FisherScoringFit> FitByFisherScoring(const GlmModel& model, double inte
                            " have missing values");
   }
   FisherScoringFit fit;
+  fit.start_deviance = here.deviance;
   while (true) {
     const OrderedCholesky cholesky(here.information);
     const Eigen::VectorXd step = cholesky.Solve(here.gradient);

@@ -31,6 +31,7 @@ struct FisherScoringFit {
   Eigen::MatrixXd inverse;       // of the information, with zeros for aliased columns
   std::vector<int64_t> aliased;
   std::vector<ColumnSum> dependences;  // of these, in units of the design
+  double start_deviance = 0;           // where all coefficients but the intercept are 0
   double deviance = 0;
   int passes = 0;
   bool converged = false;

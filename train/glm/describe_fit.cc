@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/glm/describe_fit.h"
+
+#include <Eigen/Core>
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+#include <string>
+#include <utility>
+
+#include "core/base/strings.h"
+#include "train/glm/inference.h"
+
+namespace tenon {
+namespace {
+
+constexpr size_t kWarnedLevels = 5;
+
+class FitDescriber {
+ public:
+  FitDescriber(const FittedGlm& fitted, GlmResult* result)
+      : fitted_(fitted), model_(*fitted.model), result_(result) {}
+
+  void Describe() {
+    const double rows = fitted_.totals.num_rows;
+    const auto rank = static_cast<double>(model_.columns().size() - fit().aliased.size());
+    const bool is_gaussian = fitted_.family == GlmFamily::kGaussian;
+    result_->rows_used = static_cast<int64_t>(rows);
+    result_->rows_missing = static_cast<int64_t>(fitted_.totals.num_missing);
+    result_->rows_separated = static_cast<int64_t>(fitted_.totals.num_left_out);
+    result_->residual_deviance = fit().deviance;
+    result_->residual_df = static_cast<int64_t>(rows - rank);
+    result_->null_df = static_cast<int64_t>(rows) - (fitted_.formula.has_intercept ? 1 : 0);
+    result_->dispersion_is_estimated = is_gaussian;
+    result_->dispersion = is_gaussian ? fit().deviance / (rows - rank) : 1;
+    const double constant = fitted_.totals.likelihood_constant;
+    const double minus_twice =
+        is_gaussian ? rows * (std::log(2 * std::numbers::pi * fit().deviance / rows) + 1) - constant
+                    : fit().deviance - 2 * constant;
+    const double parameters = rank + (is_gaussian ? 1 : 0);
+    result_->log_likelihood = -minus_twice / 2;
+    result_->aic = minus_twice + 2 * parameters;
+    result_->bic = minus_twice + std::log(rows) * parameters;
+    if (!is_gaussian) {
+      result_->mcfadden_r2 = 1 - minus_twice / (result_->null_deviance - 2 * constant);
+    }
+    result_->method = "newton";
+    result_->converged = fit().converged;
+    result_->objective = "maximum likelihood";
+    ListCoefficients();
+    Warn();
+    const Eigen::MatrixXd all = model_.CovarianceToUnits(fit().inverse) * result_->dispersion;
+    std::vector<int64_t> kept;
+    for (int64_t j = 0; j < all.rows(); ++j) {
+      if (!std::binary_search(fit().aliased.begin(), fit().aliased.end(), j)) kept.push_back(j);
+    }
+    AddInference(all(kept, kept), result_);
+  }
+
+  /// The variable of a term that is one factor; -1 for other terms.
+  int64_t FactorOf(int64_t term) const {
+    if (term < 0 || fitted_.formula.terms[term].variables.size() != 1) return -1;
+    const int64_t variable = fitted_.formula.terms[term].variables[0];
+    return model_.variables()[variable].is_factor ? variable : -1;
+  }
+
+  GlmCoefficient DescribeColumn(size_t j, double estimate) const {
+    const DesignColumn& column = model_.columns()[j];
+    GlmCoefficient c;
+    c.term = column.term < 0 ? "(Intercept)" : fitted_.formula.terms[column.term].label;
+    c.name = NameOfColumn(fitted_.formula, model_.variables(), column);
+    std::vector<std::string> levels;
+    for (size_t i = 0; i < column.levels.size(); ++i) {
+      if (column.levels[i] < 0) continue;
+      const int64_t variable = fitted_.formula.terms[column.term].variables[i];
+      levels.push_back(model_.variables()[variable].levels[column.levels[i]]);
+    }
+    c.level = Join(levels, ":");
+    c.estimate = estimate;
+    const int64_t factor = FactorOf(column.term);
+    if (factor >= 0) {
+      const double rows = fitted_.level_sums[factor].rows[column.levels[0]];
+      const double share = rows / fitted_.totals.num_rows;
+      c.rows = static_cast<int64_t>(rows);
+      c.standardised = estimate * std::sqrt(share * (1 - share));
+    } else if (column.term >= 0 && levels.empty()) {
+      c.standardised = estimate * model_.deviation(j);
+    }
+    return c;
+  }
+
+  void ListCoefficients() {
+    const Eigen::VectorXd estimates = model_.ToUnits(fit().coefficients);
+    const auto& columns = model_.columns();
+    for (size_t j = 0; j < columns.size(); ++j) {
+      const int64_t factor = FactorOf(columns[j].term);
+      if (factor >= 0 && (j == 0 || columns[j - 1].term != columns[j].term)) {
+        AddReference(columns[j].term, factor);
+      }
+      GlmCoefficient c = DescribeColumn(j, estimates[static_cast<int64_t>(j)]);
+      const auto aliased = std::lower_bound(fit().aliased.begin(), fit().aliased.end(), j);
+      if (aliased != fit().aliased.end() && *aliased == static_cast<int64_t>(j)) {
+        c.status = CoefficientStatus::kAliased;
+        c.estimate = kNotGiven;
+        c.standardised = kNotGiven;
+        c.sum_of = SumOf(j, fit().dependences[aliased - fit().aliased.begin()]);
+      }
+      result_->coefficients.push_back(std::move(c));
+      if (j + 1 == columns.size() || columns[j + 1].term != columns[j].term) {
+        AddLeftOut(columns[j].term, factor);
+      }
+    }
+  }
+
+  /// The reference level has a line unless it has a coefficient.
+  void AddReference(int64_t term, int64_t factor) {
+    const DesignVariable& variable = model_.variables()[factor];
+    const auto& columns = model_.columns();
+    const bool has_own = std::any_of(columns.begin(), columns.end(), [&](const DesignColumn& c) {
+      return c.term == term && c.levels[0] == variable.reference;
+    });
+    if (has_own) return;
+    GlmCoefficient c;
+    c.term = fitted_.formula.terms[term].label;
+    c.level = variable.levels[variable.reference];
+    c.name = StrCat(c.term, c.level);
+    c.status = CoefficientStatus::kReference;
+    c.rows = static_cast<int64_t>(fitted_.level_sums[factor].rows[variable.reference]);
+    result_->coefficients.push_back(std::move(c));
+  }
+
+  void AddLeftOut(int64_t term, int64_t factor) {
+    for (const SeparatedLevel& level : fitted_.separated) {
+      if (level.is_kept || static_cast<int64_t>(level.variable) != factor) continue;
+      GlmCoefficient c;
+      c.term = fitted_.formula.terms[term].label;
+      c.level = level.level;
+      c.name = StrCat(c.term, c.level);
+      c.status = CoefficientStatus::kSeparated;
+      c.estimate = kNotGiven;
+      c.rows = static_cast<int64_t>(level.rows);
+      result_->coefficients.push_back(std::move(c));
+    }
+  }
+
+  /// An aliased column as a sum of others, in the units of the data.
+  std::string SumOf(size_t aliased, const ColumnSum& sum) const {
+    // A coefficient of 1 on the aliased column does as much as these on the others.
+    Eigen::VectorXd same = Eigen::VectorXd::Zero(static_cast<int64_t>(model_.columns().size()));
+    for (const ColumnSum::Part& part : sum.parts) same[part.column] = part.factor;
+    Eigen::VectorXd own = Eigen::VectorXd::Zero(same.size());
+    own[static_cast<int64_t>(aliased)] = 1;
+    const Eigen::VectorXd of_own = model_.ToUnits(own), of_same = model_.ToUnits(same);
+    const double unit = of_own[static_cast<int64_t>(aliased)];
+    std::string text;
+    for (int64_t j = 0; j < same.size(); ++j) {
+      double factor = of_same[j] / unit;
+      if (j == 0 && fitted_.formula.has_intercept) factor = (of_same[0] - of_own[0]) / unit;
+      const bool is_intercept = model_.columns()[j].term < 0;
+      if (std::abs(factor) < 1e-6 * (is_intercept ? std::abs(of_own[0] / unit) + 1e-3 : 1e-6)) {
+        continue;
+      }
+      StrAppend(&text, text.empty() ? "" : " + ", factor, " x ",
+                NameOfColumn(fitted_.formula, model_.variables(), model_.columns()[j]));
+    }
+    return text;
+  }
+
+  void Warn() {
+    if (!fit().converged) {
+      result_->warnings.push_back(StrCat("not converged after ", fit().passes, " passes"));
+    }
+    if (fitted_.totals.num_weightless > 0) {
+      result_->warnings.push_back(StrCat(fitted_.totals.num_weightless, " rows have no weight"));
+    }
+    size_t num_left_out = 0;
+    for (const SeparatedLevel& level : fitted_.separated) {
+      if (!level.is_kept && ++num_left_out > kWarnedLevels) continue;
+      result_->warnings.push_back(WarningOf(level));
+    }
+    if (num_left_out > kWarnedLevels) {
+      result_->warnings.push_back(
+          StrCat(num_left_out - kWarnedLevels, " more levels are left out like these"));
+    }
+  }
+
+  std::string WarningOf(const SeparatedLevel& level) const {
+    const std::string name =
+        StrCat(fitted_.formula.variables[level.variable].label, " = ", level.level);
+    if (level.is_kept) {
+      return StrCat(name, ": all responses are alike; its estimate is not finite, ",
+                    "and its tests mean nothing");
+    }
+    return StrCat(name, " has ", level.rows,
+                  level.rows == 1 ? " row, and its " : " rows, and their ", result_->response,
+                  " is ", level.response,
+                  ": no finite coefficient; level and rows left out (--separated keep|error)");
+  }
+
+ private:
+  const FisherScoringFit& fit() const { return fitted_.fit; }
+
+  const FittedGlm& fitted_;
+  const GlmModel& model_;
+  GlmResult* const result_;
+};
+
+}  // namespace
+
+void DescribeFit(const FittedGlm& fitted, GlmResult* result) {
+  FitDescriber(fitted, result).Describe();
+}
+
+}  // namespace tenon
