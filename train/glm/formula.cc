@@ -291,8 +291,9 @@ class FormulaParser {
       }
       variable->breaks.push_back(number);
     }
-    if (variable->breaks.empty())
-      return FormulaError(words_.next(), "the places to cut at: , 1, 5");
+    if (variable->breaks.size() < 2) {
+      return FormulaError(words_.next(), "two places to cut at or more: , 1, 5");
+    }
     if (variable->number.columns.empty()) return FormulaError(words_.next(), "a column to cut");
     return OkStatus();
   }
