@@ -84,10 +84,13 @@ StatusOr<FisherScoringFit> FitByFisherScoring(const GlmModel& model, const Eigen
     const bool is_last = fit.converged || scoring.passes() >= options.max_passes;
     Approximation next;
     if (!is_last) {
-      Eigen::VectorXd part = step;
+      double part = 1;
       for (int halvings = 0;; ++halvings) {
-        TENON_ASSIGN_OR_RETURN(next, scoring.At(here.at + part));
-        if (!IsWorse(next.deviance, here.deviance) || halvings == kMostHalvings) break;
+        TENON_ASSIGN_OR_RETURN(next, scoring.At(here.at + part * step));
+        // A step that falls by less than half of what the approximation promises may end where
+        // means are 0 and 1 and the information about the coefficients has gone.
+        const double wanted = here.deviance - decrement * part * (2 - part) / 2;
+        if (!IsWorse(next.deviance, wanted) || halvings == kMostHalvings) break;
         part /= 2;
       }
       const double change = std::abs(next.deviance - here.deviance);

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/base/strings.h"
+#include "data/table_places/rejects_file.h"
 #include "data/table_places/table_places.h"
 #include "runtime/device/machine_clock.h"
 #include "runtime/session/local_session.h"
@@ -90,7 +91,7 @@ class Fitter {
     TENON_ASSIGN_OR_RETURN(
         tasks_,
         TableTasks::Open(std::move(files), std::move(schema), std::move(units), options_.devices,
-                         options_.make_session ? options_.make_session : local));
+                         options_.memory, options_.make_session ? options_.make_session : local));
     return OkStatus();
   }
 
@@ -113,6 +114,7 @@ class Fitter {
     std::vector<const UnitReport*> reports;
     for (const UnitReport& report : tasks_->reports()) reports.push_back(&report);
     TENON_RETURN_IF_ERROR(CheckRejects(places, reports, options_.max_rejects));
+    TENON_RETURN_IF_ERROR(WriteRejects(places));
     num_rows_ = settled.num_rows;
     first_lines_ = settled.first_lines;
     if (settled.num_rejected > 0) {
@@ -145,10 +147,22 @@ class Fitter {
 
   /// The place of the row for which a pass failed; `status` where no row explains it.
   Status ExplainBadRow(const Status& status) {
+    if (status.code() != StatusCode::kInvalidArgument) return status;
     const auto bad = tasks_->FindBadRow(fitted_.model->margins());
     if (!bad.ok() || !bad->has_value()) return status;
     const TablePlaces places(tasks_->files(), tasks_->schema(), tasks_->units(), first_lines_);
     return InvalidArgument(BadRowMessage(*fitted_.model, places, **bad));
+  }
+
+  Status WriteRejects(const TablePlaces& places) {
+    if (options_.rejects_file.empty()) return OkStatus();
+    TENON_ASSIGN_OR_RETURN(const auto file, RejectsFile::Create(options_.rejects_file, places));
+    for (int64_t u = 0; u < static_cast<int64_t>(tasks_->units().size()); ++u) {
+      if (tasks_->reports()[u].num_rejected == 0) continue;
+      TENON_ASSIGN_OR_RETURN(const auto rejected, tasks_->FindRejected(u));
+      TENON_RETURN_IF_ERROR(file->Add(u, rejected));
+    }
+    return file->Close();
   }
 
   /// The levels to take out: those without rows, and those that are separated. The second are kept

@@ -43,11 +43,9 @@ TableTasks::TableTasks(std::vector<TableFile> files, TableSchema schema,
       reports_(units_.size()),
       graph_(AllOps()) {}
 
-StatusOr<std::unique_ptr<TableTasks>> TableTasks::Open(std::vector<TableFile> files,
-                                                       TableSchema schema,
-                                                       std::vector<TableUnit> units,
-                                                       std::vector<std::string> devices,
-                                                       const SessionMaker& make_session) {
+StatusOr<std::unique_ptr<TableTasks>> TableTasks::Open(
+    std::vector<TableFile> files, TableSchema schema, std::vector<TableUnit> units,
+    std::vector<std::string> devices, int64_t memory, const SessionMaker& make_session) {
   auto tasks = std::unique_ptr<TableTasks>(
       new TableTasks(std::move(files), std::move(schema), std::move(units)));
   {
@@ -62,7 +60,7 @@ StatusOr<std::unique_ptr<TableTasks>> TableTasks::Open(std::vector<TableFile> fi
   StepFeeds::Pairs feeds;
   std::vector<std::string> targets;
   for (const Part& part : tasks->parts_) {
-    TablePlan plan = {tasks->files_, tasks->schema_, {}};
+    TablePlan plan = {tasks->files_, tasks->schema_, {}, memory};
     for (const int64_t u : part.units) plan.units.push_back(tasks->units_[u]);
     feeds.emplace_back(part.plan.name(), Tensor::Scalar<TString>(SerializeTablePlan(plan)));
     targets.push_back(part.open->name());
@@ -97,6 +95,7 @@ void TableTasks::Build(const std::vector<std::string>& devices) {
     part.texts = found.texts;
     part.lines = found.lines;
     part.records = found.records;
+    part.rejected = TenonTableRejected(table, part.unit);
     part.recode = TenonTableRecode(table, column_, levels_);
     const auto bad = TenonGlmBadRow(table, design_);
     part.bad_row = {bad.place, bad.value, bad.text, bad.record};
@@ -189,6 +188,16 @@ StatusOr<std::vector<PlacedText>> TableTasks::FindTexts(int64_t unit, int64_t co
   return texts;
 }
 
+StatusOr<std::vector<RejectedRecord>> TableTasks::FindRejected(int64_t unit) {
+  const Part& part = parts_[unit % parts_.size()];
+  const auto own = static_cast<int64_t>(unit / parts_.size());
+  TENON_ASSIGN_OR_RETURN(const std::vector<Tensor> found,
+                         session_->Run({{part.unit, own}}, {part.rejected}));
+  TENON_ASSIGN_OR_RETURN(auto reports, ParseReports(found[0].data<TString>()[0]));
+  if (reports.size() != 1) return Internal("a task gives ", reports.size(), " reports, wanted 1");
+  return std::move(reports[0].report.rejected);
+}
+
 StatusOr<TableLevels> TableTasks::Levels(int64_t column) {
   std::vector<std::string> fetches, targets;
   for (const Part& part : parts_) {
@@ -225,7 +234,10 @@ StatusOr<std::optional<PlacedBadRow>> TableTasks::FindBadRow(const GlmDesign& de
         const std::vector<Tensor> found,
         session_->Run({{design_, Tensor::Scalar<TString>(SerializeDesign(design))}}, part.bad_row));
     const int64_t* const place = found[0].data<int64_t>();
-    if (place[0] < 0 || place[0] >= static_cast<int64_t>(part.units.size())) continue;
+    if (place[0] < 0 || place[0] >= static_cast<int64_t>(part.units.size()) ||
+        place[2] >= static_cast<int64_t>(schema_.columns.size())) {
+      continue;
+    }
     const int64_t unit = part.units[place[0]];
     if (first && first->unit < unit) continue;
     first = {unit,
