@@ -37,6 +37,8 @@ CASES = [
      "formula, place 1: there is no column 'y'; the only one is 'y;x;f;n'"),
     ("a formula that ends", {"t.csv": GOOD}, ("y ~ x +",), 1, "formula, place 8: found the end, wanted a term"),
     ("a formula without ~", {"t.csv": GOOD}, ("y x",), 1, "formula, place 3: found 'x', wanted '~'"),
+    ("a response that is a term too", {"t.csv": GOOD}, ("y ~ x + y",), 1,
+     "formula: 'y' is the response, found it among the terms too"),
     ("a function that there is not", {"t.csv": GOOD}, ("y ~ poly(x, 2)",), 1,
      "formula, place 5: found 'poly', wanted C, cut, hash, offset, I, log, log1p, sqrt, exp or abs"),
     ("places to cut at that go down", {"t.csv": GOOD}, ("y ~ cut(x, 5, 1, 3)",), 1,

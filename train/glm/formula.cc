@@ -56,6 +56,13 @@ class FormulaParser {
       return FormulaError(words_.next(), "an operator (+ - * / : ^) or the end");
     }
     Finish(terms);
+    for (const FormulaTerm& term : formula_.terms) {
+      for (const int64_t v : term.variables) {
+        if (formula_.variables[v].label != formula_.response.label) continue;
+        return InvalidArgument("formula: '", formula_.response.label,
+                               "' is the response, found it among the terms too");
+      }
+    }
     return std::move(formula_);
   }
 
