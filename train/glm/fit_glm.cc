@@ -23,7 +23,7 @@ constexpr size_t kShownLevels = 5;
 /// A table has so many parts, unless these would be smaller or larger than is good: enough for
 /// tens of workers to have about as much work each.
 constexpr int64_t kUnits = 64;
-constexpr int64_t kLeastUnitBytes = int64_t{128} << 10, kMostUnitBytes = int64_t{8} << 20;
+constexpr int64_t kLeastUnitBytes = int64_t{128} << 10, kMostUnitBytes = int64_t{4} << 20;
 constexpr int kMostNullPasses = 50;
 // A mean of 0 or 1 has an infinite predictor.
 constexpr double kMostPredictor = 700;
