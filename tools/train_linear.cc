@@ -8,6 +8,7 @@
 
 #include "core/base/parallel.h"
 #include "core/base/strings.h"
+#include "tools/glm_penalty_flags.h"
 #include "train/glm/fit_glm.h"
 #include "train/glm/print_glm.h"
 #include "train/glm/write_glm.h"
@@ -23,6 +24,7 @@ struct TrainLinearFlags {
   double level = 0.95;
   int64_t max_rejects = 0;
   int threads = 0;
+  GlmPenaltyFlags penalty;
   bool all = false;
   bool quiet = false;
 };
@@ -54,6 +56,7 @@ StatusOr<GlmOptions> OptionsOf(const TrainLinearFlags& flags) {
   options.format.missing = flags.missing;
   TENON_ASSIGN_OR_RETURN(options.categories, CategoriesOf(flags.types));
   options.max_rejects = flags.max_rejects;
+  TENON_ASSIGN_OR_RETURN(options.penalty, PenaltyOf(flags.penalty));
   return options;
 }
 
@@ -115,6 +118,7 @@ void AddTrainLinearCommand(CLI::App& train, Command* chosen) {
       ->add_option("--max_rejects", flags->max_rejects,
                    "Leave out so many records that are not as the header says; more are an error")
       ->check(AtLeast(0));
+  AddPenaltyFlags(linear, &flags->penalty);
   linear->add_option("--level", flags->level, "Of the confidence intervals")
       ->check(Between(0.5, 0.999999));
   linear->add_option("--model_dir", flags->model_dir,

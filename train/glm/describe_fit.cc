@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/base/strings.h"
+#include "train/glm/describe_penalty.h"
 #include "train/glm/inference.h"
 
 namespace tenon {
@@ -47,8 +48,10 @@ class FitDescriber {
     result_->method = "newton";
     result_->converged = fit().converged;
     result_->objective = "maximum likelihood";
+    if (fitted_.penalised) DescribePenalty(fitted_, result_);
     ListCoefficients();
     Warn();
+    if (fitted_.penalised) return AddInference({}, result_);
     const Eigen::MatrixXd all = model_.CovarianceToUnits(fit().inverse) * result_->dispersion;
     std::vector<int64_t> kept;
     for (int64_t j = 0; j < all.rows(); ++j) {
@@ -104,6 +107,10 @@ class FitDescriber {
         c.estimate = kNotGiven;
         c.standardised = kNotGiven;
         c.sum_of = SumOf(j, fit().dependences[aliased - fit().aliased.begin()]);
+      }
+      // The intercept is free of a penalty.
+      if (fitted_.penalised && c.estimate == 0 && columns[j].term >= 0) {
+        c.status = CoefficientStatus::kZero;
       }
       result_->coefficients.push_back(std::move(c));
       if (j + 1 == columns.size() || columns[j + 1].term != columns[j].term) {
@@ -173,6 +180,7 @@ class FitDescriber {
     if (fitted_.totals.num_weightless > 0) {
       result_->warnings.push_back(StrCat(fitted_.totals.num_weightless, " rows have no weight"));
     }
+    if (fitted_.penalised) return;
     size_t num_left_out = 0;
     for (const SeparatedLevel& level : fitted_.separated) {
       if (!level.is_kept && ++num_left_out > kWarnedLevels) continue;
@@ -206,6 +214,15 @@ class FitDescriber {
 };
 
 }  // namespace
+
+void FittedGlm::SetPenalised(PenalisedFits fits) {
+  fit.coefficients = fits.fit.coefficients;
+  fit.start_deviance = fits.start_deviance;
+  fit.deviance = fits.fit.deviance;
+  fit.passes = fits.passes;
+  fit.converged = fits.fit.converged;
+  penalised = std::move(fits);
+}
 
 void DescribeFit(const FittedGlm& fitted, GlmResult* result) {
   FitDescriber(fitted, result).Describe();

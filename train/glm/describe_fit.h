@@ -10,7 +10,9 @@
 #include "train/glm/fisher_scoring.h"
 #include "train/glm/formula.h"
 #include "train/glm/glm_model.h"
+#include "train/glm/glm_penalty.h"
 #include "train/glm/glm_result.h"
+#include "train/glm/penalised_scoring.h"
 
 namespace tenon {
 
@@ -31,6 +33,10 @@ struct FittedGlm {
   std::vector<GlmModel::LevelSums> level_sums;
   std::vector<SeparatedLevel> separated;
   FisherScoringFit fit;
+  GlmPenalty penalty;
+  std::optional<PenalisedFits> penalised;  // with a penalty; then `fit` has no inverse
+
+  void SetPenalised(PenalisedFits fits);
 };
 
 /// Sets what follows from a fit: rows, deviances, degrees of freedom, coefficients in the units of

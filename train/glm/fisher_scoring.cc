@@ -10,64 +10,16 @@ namespace {
 
 constexpr int kMostHalvings = 30;
 
-/// The quadratic approximation of the likelihood at some coefficients.
-struct Approximation {
-  Eigen::VectorXd at;
-  double deviance;
-  Eigen::VectorXd gradient;
-  Eigen::MatrixXd information;
-  GlmTotals totals;
-};
-
-class Scoring {
- public:
-  Scoring(const GlmModel& model, const GlmSumsFunction& pass)
-      : model_(model), pass_(pass), layout_(model.design(), GlmPass::kNewton) {}
-
-  StatusOr<Approximation> At(const Eigen::VectorXd& coefficients) {
-    std::vector<double> all(model_.design().num_columns());
-    const auto& places = model_.places();
-    const auto size = static_cast<int64_t>(places.size());
-    for (int64_t j = 0; j < size; ++j) {
-      all[layout_.first_column(places[j].group) + places[j].level] = coefficients[j];
-    }
-    TENON_ASSIGN_OR_RETURN(const std::vector<double> numbers, pass_(layout_, all));
-    ++passes_;
-    const GlmSums sums(layout_, numbers);
-    Approximation result = {coefficients, 0, Eigen::VectorXd(size), Eigen::MatrixXd(size, size),
-                            TotalsOf(numbers)};
-    result.deviance = result.totals.deviance;
-    for (int64_t j = 0; j < size; ++j) {
-      result.gradient[j] = sums.Gradient(places[j]);
-      for (int64_t i = j; i < size; ++i) {
-        result.information(i, j) = result.information(j, i) = sums.Product(places[i], places[j]);
-      }
-    }
-    return result;
-  }
-  int passes() const { return passes_; }
-
- private:
-  const GlmModel& model_;
-  const GlmSumsFunction& pass_;
-  const GlmSumsLayout layout_;
-  int passes_ = 0;
-};
-
-bool IsWorse(double deviance, double before) {
-  return !(deviance <= before + 1e-8 * (std::abs(before) + 0.1));
-}
-
 }  // namespace
 
 StatusOr<FisherScoringFit> FitByFisherScoring(const GlmModel& model, double intercept,
                                               const GlmSumsFunction& pass,
                                               const FisherScoringOptions& options) {
-  Scoring scoring(model, pass);
+  LikelihoodPasses passes(model, pass);
   const auto size = static_cast<int64_t>(model.columns().size());
   Eigen::VectorXd start = Eigen::VectorXd::Zero(size);
   if (size > 0 && model.columns()[0].term < 0) start[0] = intercept;
-  TENON_ASSIGN_OR_RETURN(Approximation here, scoring.At(start));
+  TENON_ASSIGN_OR_RETURN(LikelihoodApproximation here, passes.At(start));
   if (here.totals.num_rows == 0) {
     return InvalidArgument("no row is left to fit: ", here.totals.num_missing,
                            " have missing values");
@@ -79,17 +31,17 @@ StatusOr<FisherScoringFit> FitByFisherScoring(const GlmModel& model, double inte
     const Eigen::VectorXd step = cholesky.Solve(here.gradient);
     const double decrement = here.gradient.dot(step);
     if (options.progress) {
-      options.progress(scoring.passes(), here.deviance, std::sqrt(std::max(decrement, 0.0)));
+      options.progress(passes.passes(), here.deviance, std::sqrt(std::max(decrement, 0.0)));
     }
     // The deviance falls by the decrement, if the likelihood is as its approximation.
     fit.converged = decrement <= options.tolerance * 1e-4 * (std::abs(here.deviance) + 0.1);
-    const bool is_last = fit.converged || scoring.passes() >= options.max_passes;
-    Approximation next;
+    const bool is_last = fit.converged || passes.passes() >= options.max_passes;
+    LikelihoodApproximation next;
     if (!is_last) {
       Eigen::VectorXd part = step;
       for (int halvings = 0;; ++halvings) {
-        TENON_ASSIGN_OR_RETURN(next, scoring.At(here.at + part));
-        if (!IsWorse(next.deviance, here.deviance) || halvings == kMostHalvings) break;
+        TENON_ASSIGN_OR_RETURN(next, passes.At(here.at + part));
+        if (!IsWorseDeviance(next.deviance, here.deviance) || halvings == kMostHalvings) break;
         part /= 2;
       }
       const double change = std::abs(next.deviance - here.deviance);
@@ -110,7 +62,7 @@ StatusOr<FisherScoringFit> FitByFisherScoring(const GlmModel& model, double inte
     fit.inverse = last.Inverse();
     fit.aliased = last.aliased();
     fit.deviance = here.deviance;
-    fit.passes = scoring.passes();
+    fit.passes = passes.passes();
     return fit;
   }
 }

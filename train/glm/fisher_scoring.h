@@ -7,15 +7,11 @@
 #include <vector>
 
 #include "core/base/status.h"
-#include "ops/glm/glm_sums.h"
 #include "train/glm/glm_model.h"
+#include "train/glm/likelihood_passes.h"
 #include "train/glm/ordered_cholesky.h"
 
 namespace tenon {
-
-/// Makes a pass over all rows of a table; see AddGlmSums.
-using GlmSumsFunction = std::function<StatusOr<std::vector<double>>(
-    const GlmSumsLayout& layout, absl::Span<const double> coefficients)>;
 
 struct FisherScoringOptions {
   int max_passes = 30;
