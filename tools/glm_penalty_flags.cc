@@ -39,8 +39,8 @@ void AddPenaltyFlags(CLI::App* command, GlmPenaltyFlags* flags) {
 }
 
 StatusOr<GlmPenalty> PenaltyOf(const GlmPenaltyFlags& flags) {
-  const int kinds = (flags.ridge > 0 ? 1 : 0) + (flags.lasso > 0 ? 1 : 0) +
-                    (flags.elastic_net.empty() ? 0 : 1);
+  const int kinds =
+      (flags.ridge > 0 ? 1 : 0) + (flags.lasso > 0 ? 1 : 0) + (flags.elastic_net.empty() ? 0 : 1);
   if (kinds > 1) return WrongUsage("one of --ridge, --lasso and --elastic_net is a penalty");
   if (flags.lambda > 0 && flags.path == 0) {
     return WrongUsage("--lambda wants --path; --lasso LAMBDA is a fit of its own");
@@ -55,9 +55,8 @@ StatusOr<GlmPenalty> PenaltyOf(const GlmPenaltyFlags& flags) {
     if (parts.size() > 2 || !absl::SimpleAtod(parts[0], &penalty.alpha) ||
         (has_lambda && !absl::SimpleAtod(parts[1], &penalty.lambda)) ||
         (!has_lambda && flags.path == 0)) {
-      return WrongUsage(
-          StrCat("--elastic_net wants ALPHA,LAMBDA such as 0.5,0.01, found '", flags.elastic_net,
-                 "'"));
+      return WrongUsage(StrCat("--elastic_net wants ALPHA,LAMBDA such as 0.5,0.01, found '",
+                               flags.elastic_net, "'"));
     }
   }
   if (flags.standardised == "numeric") penalty.standardised = StandardisedColumns::kNumeric;

@@ -22,7 +22,8 @@ std::string CountedText(StandardisedColumns standardised) {
     case StandardisedColumns::kAll:
       return "each coefficient for one standard deviation (1/n) of its column, levels' too";
     case StandardisedColumns::kNumeric:
-      return "coefficients of numbers for one standard deviation (1/n), those of levels as they are";
+      return "coefficients of numbers for one standard deviation (1/n), those of levels as they "
+             "are";
     case StandardisedColumns::kNone:
       return "coefficients as they are";
   }
@@ -38,9 +39,8 @@ std::string ObjectiveText(const FittedGlm& fitted) {
     return StrCat(absl::StrFormat("deviance / 2 + %.6g / 2 x sum of b²", penalty.ridge), counted,
                   free);
   }
-  std::string text =
-      absl::StrFormat("deviance / 2 / %.15g + %.6g x (", fitted.penalised->weight,
-                      fitted.penalised->fit.lambda);
+  std::string text = absl::StrFormat("deviance / 2 / %.15g + %.6g x (", fitted.penalised->weight,
+                                     fitted.penalised->fit.lambda);
   if (penalty.alpha < 1) {
     StrAppend(&text, absl::StrFormat("%.6g / 2 x sum of b²", 1 - penalty.alpha));
     if (fitted.family == GlmFamily::kGaussian) {
@@ -79,8 +79,7 @@ void WarnOfSeparated(const FittedGlm& fitted, GlmResult* result) {
   std::vector<std::string> names;
   for (const SeparatedLevel& level : fitted.separated) {
     if (names.size() == kShownSeparated) break;
-    names.push_back(
-        StrCat(fitted.formula.variables[level.variable].label, " = ", level.level));
+    names.push_back(StrCat(fitted.formula.variables[level.variable].label, " = ", level.level));
   }
   const auto count = static_cast<int64_t>(fitted.separated.size());
   if (count == 0) return;
@@ -102,7 +101,8 @@ Status CheckPenalty(const GlmPenalty& penalty) {
     return InvalidArgument("alpha is between 0 (ridge) and 1 (lasso), found ", penalty.alpha);
   }
   if (penalty.ridge > 0 && (penalty.lambda > 0 || penalty.path > 0)) {
-    return InvalidArgument("a ridge of its own goes with no lambda and no path: alpha 0 is a ridge");
+    return InvalidArgument(
+        "a ridge of its own goes with no lambda and no path: alpha 0 is a ridge");
   }
   return OkStatus();
 }

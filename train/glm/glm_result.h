@@ -70,8 +70,8 @@ struct GlmIteration {
 /// A fit of a path of penalties.
 struct GlmPathPoint {
   double lambda = 0;
-  int64_t nonzero = 0;         // coefficients that are not 0, without the intercept
-  double deviance_ratio = 0;   // the part of the null deviance that is explained
+  int64_t nonzero = 0;        // coefficients that are not 0, without the intercept
+  double deviance_ratio = 0;  // the part of the null deviance that is explained
   double residual = kNotGiven;
   /// By coefficient with status kOk or kZero: in the units of the data, and as the penalty counts
   /// them.

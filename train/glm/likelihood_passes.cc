@@ -50,9 +50,8 @@ StatusOr<LikelihoodApproximation> LikelihoodPasses::LinearAt(const Eigen::Vector
 }
 
 StatusOr<Eigen::MatrixXd> LikelihoodPasses::SquaresAt(const Eigen::VectorXd& coefficients) {
-  TENON_ASSIGN_OR_RETURN(
-      LikelihoodApproximation squares,
-      With(GlmSumsLayout(model_.design(), GlmPass::kSquares), coefficients));
+  TENON_ASSIGN_OR_RETURN(LikelihoodApproximation squares,
+                         With(GlmSumsLayout(model_.design(), GlmPass::kSquares), coefficients));
   return std::move(squares.information);
 }
 

@@ -15,8 +15,8 @@
 namespace tenon {
 namespace {
 
-constexpr double kPathWidth = 720, kPathHeight = 460, kPathLeft = 60, kNamesWidth = 190;
-constexpr double kPathTop = 56, kPathBottom = 48, kNameHeight = 13;
+constexpr double kPathWidth = 720, kPathHeight = 480, kPathLeft = 60, kNamesWidth = 190;
+constexpr double kPathTop = 76, kPathBottom = 48, kNameHeight = 13;
 constexpr size_t kNamedCurves = 12;
 constexpr const char* kOtherCurve = "#bbb";
 constexpr std::array<const char*, 6> kCurveColours = {kPlotBlue, kPlotRed,  "#4d8b3a",
@@ -54,7 +54,7 @@ std::vector<double> NamePlaces(std::vector<std::pair<double, size_t>> wanted, do
     places[which] = std::max(y, least);
     least = places[which] + kNameHeight;
   }
-  // Those that were moved out of the picture go up again.
+  // Names that were moved out of the picture go up again.
   double most = bottom;
   for (size_t i = wanted.size(); i-- > 0;) {
     double& place = places[wanted[i].second];
@@ -96,9 +96,8 @@ std::string PathSvg(const GlmResult& result) {
     picture.AddLine(x.At(tick), y.from, x.At(tick), y.to, kPlotGrid);
     picture.AddText(x.At(tick), y.from + 18, "middle", kPlotInk, StrCat("1e", -std::round(tick)));
     const auto point =
-        std::find_if(result.path.begin(), result.path.end(), [&](const GlmPathPoint& p) {
-          return -std::log10(p.lambda) >= tick - 1e-9;
-        });
+        std::find_if(result.path.begin(), result.path.end(),
+                     [&](const GlmPathPoint& p) { return -std::log10(p.lambda) >= tick - 1e-9; });
     if (point == result.path.end()) continue;
     picture.AddText(x.At(tick), y.to - 6, "middle", kPlotInk, CountText(point->nonzero));
   }
@@ -117,9 +116,9 @@ std::string PathSvg(const GlmResult& result) {
     if (i >= named) continue;
     const GlmCoefficient& c = *curves[i].coefficient;
     constexpr int64_t kMostWidth = 26;
-    picture.AddText(x.to + 8, names[i], "start", colour,
-                    CutInMiddle(c.level.empty() ? c.term : StrCat(c.term, " ", c.level),
-                                kMostWidth));
+    picture.AddText(
+        x.to + 8, names[i], "start", colour,
+        CutInMiddle(c.level.empty() ? c.term : StrCat(c.term, " ", c.level), kMostWidth));
   }
   return picture.Finish();
 }

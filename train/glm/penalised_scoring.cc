@@ -167,8 +167,7 @@ class PenalisedScoring {
     Eigen::VectorXd all(size_);
     all.tail(rest) = to;
     if (first_ == 1) {
-      all[0] =
-          here_.at[0] + here_.gradient[0] / here_.information(0, 0) - with_one.dot(to - now);
+      all[0] = here_.at[0] + here_.gradient[0] / here_.information(0, 0) - with_one.dot(to - now);
     }
     return all;
   }
