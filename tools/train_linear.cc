@@ -25,6 +25,7 @@ struct TrainLinearFlags {
   int64_t max_rejects = 0;
   int threads = 0;
   GlmPenaltyFlags penalty;
+  bool robust = false;
   bool all = false;
   bool quiet = false;
 };
@@ -52,6 +53,7 @@ StatusOr<GlmOptions> OptionsOf(const TrainLinearFlags& flags) {
   if (flags.separated == "keep") options.separated = SeparatedLevels::kKeep;
   if (flags.separated == "error") options.separated = SeparatedLevels::kError;
   options.level = flags.level;
+  options.robust = flags.robust;
   if (flags.format == "tsv") options.format.delimiter = '\t';
   options.format.missing = flags.missing;
   TENON_ASSIGN_OR_RETURN(options.categories, CategoriesOf(flags.types));
@@ -125,6 +127,9 @@ void AddTrainLinearCommand(CLI::App& train, Command* chosen) {
                      "Folder for coefficients.csv and the other files; default: none");
   linear->add_option("--threads", flags->threads, "Threads that read and add; default: all cores")
       ->check(AtLeast(1));
+  linear->add_flag("--robust", flags->robust,
+                   "White's standard errors (HC1, as sandwich::vcovHC), which hold also where the "
+                   "variance is not as the family has it");
   linear->add_flag("--all", flags->all, "Print every coefficient, not the 20 largest |z| alone");
   linear->add_flag("--quiet", flags->quiet, "Print nothing but errors");
   linear->callback([=] { *chosen = [flags] { return Report(TrainLinear(*flags)); }; });

@@ -10,6 +10,7 @@
 
 #include "core/base/strings.h"
 #include "train/glm/describe_penalty.h"
+#include "train/glm/fit_doubts.h"
 #include "train/glm/inference.h"
 
 namespace tenon {
@@ -45,6 +46,7 @@ class FitDescriber {
     if (!is_gaussian) {
       result_->mcfadden_r2 = 1 - minus_twice / (result_->null_deviance - 2 * constant);
     }
+    result_->robust = fitted_.squares.has_value();
     result_->method = "newton";
     result_->converged = fit().converged;
     result_->objective = "maximum likelihood";
@@ -52,12 +54,20 @@ class FitDescriber {
     ListCoefficients();
     Warn();
     if (fitted_.penalised) return AddInference({}, result_);
-    const Eigen::MatrixXd all = model_.CovarianceToUnits(fit().inverse) * result_->dispersion;
+    const Eigen::MatrixXd all = model_.CovarianceToUnits(Covariance());
     std::vector<int64_t> kept;
     for (int64_t j = 0; j < all.rows(); ++j) {
       if (!std::binary_search(fit().aliased.begin(), fit().aliased.end(), j)) kept.push_back(j);
     }
     AddInference(all(kept, kept), result_);
+  }
+
+  /// In units of the design.
+  Eigen::MatrixXd Covariance() const {
+    if (!fitted_.squares) return fit().inverse * result_->dispersion;
+    const double rows = fitted_.totals.num_rows;
+    return fit().inverse * *fitted_.squares * fit().inverse *
+           (rows / static_cast<double>(result_->residual_df));
   }
 
   /// The variable of a term that is one factor; -1 for other terms.
@@ -181,6 +191,7 @@ class FitDescriber {
       result_->warnings.push_back(StrCat(fitted_.totals.num_weightless, " rows have no weight"));
     }
     if (fitted_.penalised) return;
+    for (std::string& warning : DoubtsOf(fitted_)) result_->warnings.push_back(std::move(warning));
     size_t num_left_out = 0;
     for (const SeparatedLevel& level : fitted_.separated) {
       if (!level.is_kept && ++num_left_out > kWarnedLevels) continue;
@@ -214,15 +225,6 @@ class FitDescriber {
 };
 
 }  // namespace
-
-void FittedGlm::SetPenalised(PenalisedFits fits) {
-  fit.coefficients = fits.fit.coefficients;
-  fit.start_deviance = fits.start_deviance;
-  fit.deviance = fits.fit.deviance;
-  fit.passes = fits.passes;
-  fit.converged = fits.fit.converged;
-  penalised = std::move(fits);
-}
 
 void DescribeFit(const FittedGlm& fitted, GlmResult* result) {
   FitDescriber(fitted, result).Describe();

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "core/base/status.h"
-#include "train/glm/describe_fit.h"
+#include "train/glm/fitted_glm.h"
 #include "train/glm/glm_penalty.h"
 #include "train/glm/glm_result.h"
 

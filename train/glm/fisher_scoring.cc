@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/glm/fisher_scoring.h"
 
+#include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "core/base/strings.h"
 
@@ -9,6 +11,56 @@ namespace tenon {
 namespace {
 
 constexpr int kMostHalvings = 30;
+/// A coefficient that grows without end still changes by this part of itself when a step changes
+/// the deviance by no more than that part, and the information about it is this part of what it
+/// was.
+constexpr double kGrowth = 2e-3, kLeastFall = 1e-6, kVanished = 1e-4;
+
+std::vector<int64_t> MovingColumns(const Eigen::VectorXd& at, const Eigen::VectorXd& step) {
+  std::vector<int64_t> moving;
+  for (int64_t j = 0; j < step.size(); ++j) {
+    if (std::abs(step[j]) > kGrowth * std::abs(at[j])) moving.push_back(j);
+  }
+  return moving;
+}
+
+Eigen::VectorXd VarianceInflation(const LikelihoodApproximation& at, const Eigen::MatrixXd& inverse,
+                                  bool has_intercept) {
+  Eigen::VectorXd inflation = Eigen::VectorXd::Ones(inverse.rows());
+  for (int64_t j = has_intercept ? 1 : 0; j < inverse.rows(); ++j) {
+    const double with_one = has_intercept ? at.information_with_one[j] : 0;
+    const double own = at.information(j, j) - with_one * with_one / at.information_of_one;
+    inflation[j] = std::max(1.0, inverse(j, j) * own);
+  }
+  return inflation;
+}
+
+/// Sets what follows from the last approximation.
+void Finish(const GlmModel& model, const LikelihoodApproximation& last,
+            const OrderedCholesky& cholesky, FisherScoringFit* fit) {
+  fit->coefficients = last.at;
+  fit->deviance = last.deviance;
+  fit->inverse = cholesky.Inverse();
+  fit->aliased = cholesky.aliased();
+  for (const int64_t j : fit->aliased) fit->dependences.push_back(cholesky.Dependence(j));
+  const bool has_intercept = !model.columns().empty() && model.columns()[0].term < 0;
+  fit->variance_inflation = VarianceInflation(last, fit->inverse, has_intercept);
+  fit->least_left = cholesky.least_left();
+  fit->least_left_column = cholesky.least_left_column();
+}
+
+/// Sets which of the columns that still move grow without end, from the information at the start,
+/// for which a pass is made.
+Status FindGrowing(const Eigen::VectorXd& start, const std::vector<int64_t>& moving,
+                   LikelihoodPasses* passes, FisherScoringFit* fit) {
+  if (moving.empty()) return OkStatus();
+  TENON_ASSIGN_OR_RETURN(const LikelihoodApproximation first, passes->At(start));
+  const Eigen::VectorXd variances = OrderedCholesky(first.information).Inverse().diagonal();
+  for (const int64_t j : moving) {
+    if (variances[j] < kVanished * fit->inverse(j, j)) fit->growing.push_back(j);
+  }
+  return OkStatus();
+}
 
 }  // namespace
 
@@ -26,8 +78,17 @@ StatusOr<FisherScoringFit> FitByFisherScoring(const GlmModel& model, double inte
   }
   FisherScoringFit fit;
   fit.start_deviance = here.deviance;
+  const bool can_separate = model.design().family != GlmFamily::kGaussian;
+  const auto is_small = [&](double fall) {
+    return can_separate && fall <= kLeastFall * (std::abs(fit.start_deviance) + 0.1);
+  };
+  LikelihoodApproximation before;
+  int64_t rank = size;
+  std::vector<int64_t> moving;  // by the step to here
   while (true) {
     const OrderedCholesky cholesky(here.information);
+    if (cholesky.rank() < rank && !moving.empty()) break;
+    rank = cholesky.rank();
     const Eigen::VectorXd step = cholesky.Solve(here.gradient);
     const double decrement = here.gradient.dot(step);
     if (options.progress) {
@@ -35,6 +96,8 @@ StatusOr<FisherScoringFit> FitByFisherScoring(const GlmModel& model, double inte
     }
     // The deviance falls by the decrement, if the likelihood is as its approximation.
     fit.converged = decrement <= options.tolerance * 1e-4 * (std::abs(here.deviance) + 0.1);
+    moving.clear();
+    if (is_small(decrement)) moving = MovingColumns(here.at, step);
     const bool is_last = fit.converged || passes.passes() >= options.max_passes;
     LikelihoodApproximation next;
     if (!is_last) {
@@ -46,25 +109,30 @@ StatusOr<FisherScoringFit> FitByFisherScoring(const GlmModel& model, double inte
       }
       const double change = std::abs(next.deviance - here.deviance);
       fit.converged = change <= options.tolerance * (std::abs(next.deviance) + 0.1);
+      before = std::move(here);
       here = std::move(next);
       if (!fit.converged) continue;
     }
     // The last step costs no pass; the information does not change by it.
     const OrderedCholesky last(here.information);
-    fit.coefficients = here.at;
-    if (fit.converged) fit.coefficients += last.Solve(here.gradient);
+    if (last.rank() < rank && !moving.empty()) break;
+    if (fit.converged) here.at += last.Solve(here.gradient);
     for (const int64_t j : last.aliased()) {
-      if (fit.coefficients[j] != 0) {
+      if (here.at[j] != 0) {
         return Internal("column ", j, " of a design is nearly aliased: the steps do not agree");
       }
-      fit.dependences.push_back(last.Dependence(j));
     }
-    fit.inverse = last.Inverse();
-    fit.aliased = last.aliased();
-    fit.deviance = here.deviance;
+    Finish(model, here, last, &fit);
     fit.passes = passes.passes();
+    TENON_RETURN_IF_ERROR(FindGrowing(start, moving, &passes, &fit));
     return fit;
   }
+  // What grows has let the information about it vanish.
+  fit.converged = true;
+  Finish(model, before, OrderedCholesky(before.information), &fit);
+  fit.passes = passes.passes();
+  TENON_RETURN_IF_ERROR(FindGrowing(start, moving, &passes, &fit));
+  return fit;
 }
 
 }  // namespace tenon

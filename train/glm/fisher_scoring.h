@@ -27,7 +27,16 @@ struct FisherScoringFit {
   Eigen::MatrixXd inverse;       // of the information, with zeros for aliased columns
   std::vector<int64_t> aliased;
   std::vector<ColumnSum> dependences;  // of these, in units of the design
-  double start_deviance = 0;           // where all coefficients but the intercept are 0
+  /// 1 / (1 - R²) of each column on the others, weighted as in the last step; 1 for the intercept
+  /// and aliased columns.
+  Eigen::VectorXd variance_inflation;
+  /// The least part that a column has left of its square beside those before it, and which one.
+  double least_left = 1;
+  int64_t least_left_column = -1;
+  /// Columns whose coefficients still moved when the deviance did no more, and about which nearly
+  /// no information is left: they have no finite estimate.
+  std::vector<int64_t> growing;
+  double start_deviance = 0;  // where all coefficients but the intercept are 0
   double deviance = 0;
   int passes = 0;
   bool converged = false;

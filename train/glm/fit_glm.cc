@@ -37,6 +37,9 @@ class Fitter {
     const Clock::Time begin = MachineClock().Now();
     TENON_RETURN_IF_ERROR(CheckLink(options_.family, link_));
     TENON_RETURN_IF_ERROR(CheckPenalty(options_.penalty));
+    if (options_.robust && !options_.penalty.is_none()) {
+      return InvalidArgument("under a penalty there are no standard errors, robust or not");
+    }
     TENON_RETURN_IF_ERROR(Open(formula, files));
     TENON_RETURN_IF_ERROR(Read());
     TENON_RETURN_IF_ERROR(SettleModel());
@@ -221,6 +224,10 @@ class Fitter {
     options.progress = progress;
     TENON_ASSIGN_OR_RETURN(fitted_.fit,
                            FitByFisherScoring(*fitted_.model, StartOfIntercept(), pass, options));
+    if (options_.robust) {
+      LikelihoodPasses passes(*fitted_.model, pass);
+      TENON_ASSIGN_OR_RETURN(fitted_.squares, passes.SquaresAt(fitted_.fit.coefficients));
+    }
     return OkStatus();
   }
 

@@ -33,6 +33,8 @@ struct GlmOptions {
   double level = 0.95;  // of confidence intervals
   /// Under a penalty no level is left out, and there are no standard errors.
   GlmPenalty penalty = {};
+  /// White's sandwich in place of the inverse information: HC1, with n / (n - p).
+  bool robust = false;
 
   TableFormat format = {};
   std::vector<std::string> categories = {};  // columns of texts, whatever their values

@@ -29,7 +29,7 @@ OrderedCholesky::OrderedCholesky(const Eigen::MatrixXd& gram, double tolerance)
     if (size_ == 0 || left.minCoeff() >= tolerance) {
       factor_ = whole.matrixL();
       for (int64_t i = 0; i < size_; ++i) kept_.push_back(i);
-      if (size_ > 0) least_left_ = left.minCoeff();
+      if (size_ > 0) least_left_ = left.minCoeff(&least_left_column_);
       return;
     }
   }
@@ -45,7 +45,10 @@ OrderedCholesky::OrderedCholesky(const Eigen::MatrixXd& gram, double tolerance)
       factor_.row(before).head(before) = row.transpose();
       factor_(before, before) = std::sqrt(left);
       kept_.push_back(i);
-      least_left_ = std::min(least_left_, left);
+      if (least_left_column_ < 0 || left < least_left_) {
+        least_left_ = left;
+        least_left_column_ = i;
+      }
     } else {
       rest_.row(static_cast<int64_t>(aliased_.size())).head(before) = row.transpose();
       aliased_.push_back(i);

@@ -167,6 +167,7 @@ std::string MetricsJson(const GlmResult& result) {
     penalty.Add("residual", result.penalty_residual);
     json.Add("penalty", penalty);
   }
+  if (!result.is_penalised()) json.Add("standard_errors", result.robust ? "HC1" : "information");
   json.Add("fit", FitJson(result));
   for (const GlmMetrics& m : result.metrics) json.Add(m.data, JsonOf(m));
   json.Add("warnings", result.warnings);
