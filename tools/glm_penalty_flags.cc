@@ -38,6 +38,11 @@ void AddPenaltyFlags(CLI::App* command, GlmPenaltyFlags* flags) {
       ->check(CLI::IsMember({"all", "numeric", "none"}));
 }
 
+std::string NameOf(const GlmPenaltyFlags& flags) {
+  return StrCat(flags.ridge, " ", flags.lasso, " ", flags.elastic_net, " ", flags.lambda, " ",
+                flags.standardised);
+}
+
 StatusOr<GlmPenalty> PenaltyOf(const GlmPenaltyFlags& flags) {
   const int kinds =
       (flags.ridge > 0 ? 1 : 0) + (flags.lasso > 0 ? 1 : 0) + (flags.elastic_net.empty() ? 0 : 1);

@@ -19,6 +19,9 @@ struct GlmPenaltyFlags {
 
 void AddPenaltyFlags(CLI::App* command, GlmPenaltyFlags* flags);
 
+/// A text that tells the penalty from others.
+std::string NameOf(const GlmPenaltyFlags& flags);
+
 /// The penalty that these flags mean. InvalidArgument where they contradict each other.
 StatusOr<GlmPenalty> PenaltyOf(const GlmPenaltyFlags& flags);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/train_linear.h"
 
+#include <functional>
 #include <iostream>
 #include <memory>
 #include <string>
@@ -8,8 +9,12 @@
 
 #include "core/base/parallel.h"
 #include "core/base/strings.h"
+#include "tools/access_flags.h"
+#include "tools/fit_progress.h"
 #include "tools/glm_penalty_flags.h"
+#include "tools/replica_arguments.h"
 #include "train/glm/fit_glm.h"
+#include "train/glm/glm_cluster.h"
 #include "train/glm/print_glm.h"
 #include "train/glm/write_glm.h"
 
@@ -17,12 +22,16 @@ namespace tenon::tools {
 namespace {
 
 struct TrainLinearFlags {
+  ReplicaFlags replica;
+  ServerAccessFlags access;
   std::string formula;
   std::vector<std::string> files;
   std::string family = "gaussian", link, weights, separated = "drop", format = "csv", model_dir;
   std::vector<std::string> missing = {"NA"}, types;
   double level = 0.95;
   int64_t max_rejects = 0;
+  std::string rejects;
+  int64_t memory = 0;
   int threads = 0;
   GlmPenaltyFlags penalty;
   bool robust = false;
@@ -59,13 +68,13 @@ StatusOr<GlmOptions> OptionsOf(const TrainLinearFlags& flags) {
   TENON_ASSIGN_OR_RETURN(options.categories, CategoriesOf(flags.types));
   options.max_rejects = flags.max_rejects;
   TENON_ASSIGN_OR_RETURN(options.penalty, PenaltyOf(flags.penalty));
+  options.rejects_file = flags.rejects;
+  options.memory = flags.memory;
   return options;
 }
 
-Status TrainLinear(const TrainLinearFlags& flags) {
-  TENON_ASSIGN_OR_RETURN(const GlmOptions options, OptionsOf(flags));
-  if (flags.threads > 0) SetThreadBudget(flags.threads);
-  TENON_ASSIGN_OR_RETURN(const GlmResult result, FitGlm(flags.formula, flags.files, options));
+/// Prints and writes what was fitted.
+Status ShowResult(const TrainLinearFlags& flags, const GlmResult& result) {
   if (!flags.quiet) {
     GlmPrintOptions print = {.all = flags.all};
     if (!flags.model_dir.empty()) print.coefficients_file = flags.model_dir + "/coefficients.csv";
@@ -81,15 +90,53 @@ Status TrainLinear(const TrainLinearFlags& flags) {
                             " passes");
 }
 
+/// The fit that the flags ask for: `fit(options)` makes it.
+Status FitAndShow(const TrainLinearFlags& flags, GlmOptions options,
+                  const std::function<StatusOr<GlmResult>(const GlmOptions& options)>& fit) {
+  const std::string name = Join(std::vector{flags.formula, flags.family, flags.link, flags.weights,
+                                            flags.separated, NameOf(flags.penalty)},
+                                "\n");
+  // A path goes from its beginning to its end.
+  const std::string checkpoint_dir = flags.penalty.path > 0 ? "" : flags.model_dir;
+  TENON_ASSIGN_OR_RETURN(const auto progress, FitProgress::Create(checkpoint_dir, name, flags.files,
+                                                                  flags.quiet, &options));
+  TENON_ASSIGN_OR_RETURN(const GlmResult result, fit(options));
+  TENON_RETURN_IF_ERROR(progress->End());
+  return ShowResult(flags, result);
+}
+
+Status TrainLinear(const TrainLinearFlags& flags, const OpRegistry& ops) {
+  TENON_ASSIGN_OR_RETURN(const GlmOptions given, OptionsOf(flags));
+  if (flags.threads > 0) SetThreadBudget(flags.threads);
+  if (flags.replica.job_name.empty()) {
+    if (const Status s = CheckNoTfConfig(); !s.ok()) return WrongUsage(Message(s));
+    return FitAndShow(flags, given, [&](const GlmOptions& options) {
+      return FitGlm(flags.formula, flags.files, options);
+    });
+  }
+  TENON_ASSIGN_OR_RETURN(ServerOptions server_options, flags.replica.Options());
+  server_options.notice = PrintNotice;
+  TENON_RETURN_IF_ERROR(flags.access.ApplyTo(&server_options));
+  if (flags.files == std::vector<std::string>{"-"}) {
+    return WrongUsage("the standard input can be read by one process alone: give a cluster files");
+  }
+  return RunGlmTask(server_options, ops, [&](Server& server) {
+    return FitAndShow(flags, given, [&](const GlmOptions& options) {
+      return FitGlmOnWorkers(server, flags.formula, flags.files, options, PrintNotice);
+    });
+  });
+}
+
 }  // namespace
 
-void AddTrainLinearCommand(CLI::App& train, Command* chosen) {
+void AddTrainLinearCommand(CLI::App& train, const OpRegistry& ops, Command* chosen) {
   auto flags = std::make_shared<TrainLinearFlags>();
   CLI::App* linear = train.add_subcommand(
       "linear",
       "Linear, logistic and Poisson regression from files, exact, with what R's summary(glm) "
       "prints: tenon train linear 'late ~ C(month) + carrier + distance' flights.csv --family "
-      "binomial");
+      "binomial; in this process, or on the workers of a cluster (tenon launch --ps 0 --workers 4 "
+      "-- tenon train linear ...)");
   linear
       ->add_option("formula", flags->formula,
                    "The model as R writes it: +, :, *, -, ., C(x, ref=v), I(x^2), log, cut(x, 1, "
@@ -121,6 +168,14 @@ void AddTrainLinearCommand(CLI::App& train, Command* chosen) {
                    "Leave out so many records that are not as the header says; more are an error")
       ->check(AtLeast(0));
   AddPenaltyFlags(linear, &flags->penalty);
+  linear->add_option("--rejects", flags->rejects,
+                     "CSV file for these records, with file, line, byte and what is wrong");
+  linear
+      ->add_option("--memory", flags->memory,
+                   "What the rows may take in each process, as 64M; those beyond are read again in "
+                   "each pass; default: all are kept")
+      ->transform(CLI::AsSizeValue(false))
+      ->check(AtLeast(0));
   linear->add_option("--level", flags->level, "Of the confidence intervals")
       ->check(Between(0.5, 0.999999));
   linear->add_option("--model_dir", flags->model_dir,
@@ -132,7 +187,10 @@ void AddTrainLinearCommand(CLI::App& train, Command* chosen) {
                    "variance is not as the family has it");
   linear->add_flag("--all", flags->all, "Print every coefficient, not the 20 largest |z| alone");
   linear->add_flag("--quiet", flags->quiet, "Print nothing but errors");
-  linear->callback([=] { *chosen = [flags] { return Report(TrainLinear(*flags)); }; });
+  AddReplicaFlags(*linear, &flags->replica);
+  flags->access.AddTo(*linear);
+  linear->callback(
+      [=, &ops] { *chosen = [flags, &ops] { return Report(TrainLinear(*flags, ops)); }; });
 }
 
 }  // namespace tenon::tools

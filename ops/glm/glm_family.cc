@@ -297,16 +297,10 @@ double LikelihoodConstant(GlmFamily family, int64_t count, const double* respons
   return sum;
 }
 
-bool IsPossible(GlmFamily family, double response) {
-  switch (family) {
-    case GlmFamily::kGaussian:
-      return std::isfinite(response);
-    case GlmFamily::kBinomial:
-      return response >= 0 && response <= 1;
-    case GlmFamily::kPoisson:
-      return response >= 0 && std::isfinite(response);
-  }
-  return false;
+ResponseRange ResponsesOf(GlmFamily family) {
+  constexpr double kLargest = std::numeric_limits<double>::max();
+  if (family == GlmFamily::kBinomial) return {0, 1};
+  return {family == GlmFamily::kPoisson ? 0 : -kLargest, kLargest};
 }
 
 }  // namespace tenon

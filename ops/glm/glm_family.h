@@ -52,7 +52,11 @@ double PredictorOf(GlmLink link, double mean);
 double LikelihoodConstant(GlmFamily family, int64_t count, const double* response,
                           const double* weight, const double* trials);
 
-/// Whether a response can be of the family: within [0, 1] for binomial, not negative for poisson.
-bool IsPossible(GlmFamily family, double response);
+/// The responses that a family can have: from 0 to 1 for binomial, finite ones, not negative for
+/// poisson.
+struct ResponseRange {
+  double lowest, highest;
+};
+ResponseRange ResponsesOf(GlmFamily family);
 
 }  // namespace tenon

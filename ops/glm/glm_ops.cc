@@ -5,6 +5,7 @@
 #include "core/op/shape_inference.h"
 #include "ops/glm/design_message.h"
 #include "ops/glm/glm_sums.h"
+#include "ops/io/files_for.h"
 #include "ops/state/resource_node.h"
 #include "ops/table/table_resource.h"
 
@@ -26,6 +27,7 @@ struct PassState : KernelState {
 /// InvalidArgument where a design has a column for numbers that a shard has texts in, or the other
 /// way round.
 Status CheckKinds(const GlmDesign& design, const TableShard& shard) {
+  if (shard.num_rows() == 0) return OkStatus();
   const auto check = [&](int64_t column, bool as_text) -> Status {
     if (column < 0 || shard.IsText(column) == as_text) return OkStatus();
     return InvalidArgument("column ", column, " of the table has ", as_text ? "numbers" : "texts",
@@ -53,19 +55,17 @@ Status SumsKernel(KernelContext& ctx, const PassState& state) {
   TENON_ASSIGN_OR_RETURN(const auto table, ResourceInput<TableResource>(ctx));
   TENON_ASSIGN_OR_RETURN(const GlmDesign design, ParseDesign(ctx.input(1).data<TString>()[0]));
   const Tensor& coefficients = ctx.input(2);
+  TENON_ASSIGN_OR_RETURN(const FileContext files, FilesFor(ctx));
   return table->Use([&](TableShard* shard) -> Status {
     TENON_RETURN_IF_ERROR(design.Check(static_cast<int64_t>(shard->schema().columns.size())));
     TENON_RETURN_IF_ERROR(shard->CheckRead());
     TENON_RETURN_IF_ERROR(CheckKinds(design, *shard));
-    std::vector<const TableBlock*> blocks;
-    for (int64_t u = 0; u < shard->num_units(); ++u) {
-      for (const TableBlock& block : shard->blocks(u)) blocks.push_back(&block);
-    }
     const GlmSumsLayout layout(design, state.pass);
-    TENON_ASSIGN_OR_RETURN(const auto sums,
-                           AddGlmSums(layout, blocks,
-                                      {coefficients.data<double>(),
-                                       static_cast<size_t>(coefficients.num_elements())}));
+    TENON_ASSIGN_OR_RETURN(
+        const auto sums,
+        AddGlmSums(layout, *shard,
+                   {coefficients.data<double>(), static_cast<size_t>(coefficients.num_elements())},
+                   files));
     TENON_ASSIGN_OR_RETURN(Tensor* const out, ctx.CreateOutput(0, {layout.size()}));
     std::copy(sums.begin(), sums.end(), out->data<double>());
     return OkStatus();

@@ -3,9 +3,22 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace tenon {
 namespace {
+
+/// What a code stands for that is no level.
+constexpr int32_t kLeftOutLevel = -1, kMissingLevel = -2;
+
+/// Whether no number is infinite or missing.
+bool AreFinite(const double* numbers, int64_t count) {
+  int64_t finite = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    finite += static_cast<int64_t>(std::abs(numbers[i]) <= std::numeric_limits<double>::max());
+  }
+  return finite == count;
+}
 
 /// Keeps the values of the rows in `kept`, which are in order.
 template <typename T>
@@ -17,28 +30,51 @@ void Keep(const std::vector<int32_t>& kept, CountedVector<T>* values) {
 
 }  // namespace
 
-void GlmRowReader::Evaluate(const GlmNumber& number, const TableBlock& block, double* out) {
-  column_values_.resize(std::max(column_values_.size(), number.columns.size()));
-  std::vector<const double*> values;
-  for (size_t c = 0; c < number.columns.size(); ++c) {
-    column_values_[c].resize(count_);
-    block.columns[number.columns[c]].CopyNumbers(begin_, count_, column_values_[c].data());
-    values.push_back(column_values_[c].data());
-    // A power of a missing number may be none: NaN^0 is 1.
-    for (int64_t i = 0; i < count_; ++i) {
-      if (std::isnan(values[c][i])) Mark(i, RowState::kMissing);
-    }
+GlmRowReader::GlmRowReader(const GlmDesign& design)
+    : design_(design),
+      responses_(ResponsesOf(design.family)),
+      states_(kChunkRows, RowState::kUsed),
+      levels_(design.factors.size()),
+      factor_codes_(design.factors.size()) {
+  for (size_t f = 0; f < design.factors.size(); ++f) {
+    const auto& of_code = design.factors[f].level_of_code;
+    if (of_code.empty()) continue;
+    levels_[f].push_back(kMissingLevel);
+    levels_[f].insert(levels_[f].end(), of_code.begin(), of_code.end());
+    levels_[f].push_back(kLeftOutLevel);
   }
+}
+
+void GlmRowReader::Evaluate(const GlmNumber& number, const TableBlock& block, double* out) {
   using Op = NumericExpression::Op;
   const auto& steps = number.expression.steps;
   if (steps.size() == 1 && steps[0].op == Op::kColumn) {
-    std::copy_n(values[0], count_, out);
+    block.columns[number.columns[steps[0].index]].CopyNumbers(begin_, count_, out);
+    if (!AreFinite(out, count_)) MarkMissing(out);
   } else {
+    column_values_.resize(std::max(column_values_.size(), number.columns.size()));
+    std::vector<const double*> values;
+    for (size_t c = 0; c < number.columns.size(); ++c) {
+      column_values_[c].resize(kChunkRows);
+      block.columns[number.columns[c]].CopyNumbers(begin_, count_, column_values_[c].data());
+      values.push_back(column_values_[c].data());
+      // A power of a missing number may be none: NaN^0 is 1.
+      if (!AreFinite(values[c], count_)) MarkMissing(values[c]);
+    }
     number.expression.Evaluate(values, count_, out);
   }
+  if (!AreFinite(out, count_)) {
+    for (int64_t i = 0; i < count_; ++i) {
+      if (!std::isfinite(out[i])) Mark(i, RowState::kInfinite);
+    }
+  }
+  if (number.center == 0 && number.scale == 1) return;
+  for (int64_t i = 0; i < count_; ++i) out[i] = (out[i] - number.center) * number.scale;
+}
+
+void GlmRowReader::MarkMissing(const double* numbers) {
   for (int64_t i = 0; i < count_; ++i) {
-    if (!std::isfinite(out[i])) Mark(i, RowState::kInfinite);
-    out[i] = (out[i] - number.center) * number.scale;
+    if (std::isnan(numbers[i])) Mark(i, RowState::kMissing);
   }
 }
 
@@ -49,9 +85,7 @@ void GlmRowReader::ReadResponse(const TableBlock& block, GlmChunk* chunk) {
   chunk->weight.assign(count_, 1);
   if (design_.weight_column >= 0) {
     block.columns[design_.weight_column].CopyNumbers(begin_, count_, chunk->weight.data());
-    for (int64_t i = 0; i < count_; ++i) {
-      if (std::isnan(chunk->weight[i])) Mark(i, RowState::kMissing);
-    }
+    MarkMissing(chunk->weight.data());
   }
   if (response.column >= 0) {
     CountedVector<int32_t> codes(count_);
@@ -96,26 +130,32 @@ void GlmRowReader::ReadCodes(const GlmFactor& factor, const TableBlock& block,
   }
 }
 
-void GlmRowReader::ReadFactor(const GlmFactor& factor, const TableBlock& block,
-                              CountedVector<int32_t>* out) {
+void GlmRowReader::ReadFactor(size_t f, const TableBlock& block, CountedVector<int32_t>* out) {
+  const GlmFactor& factor = design_.factors[f];
   ReadCodes(factor, block, out);
-  const auto& levels = factor.level_of_code;
-  for (int64_t i = 0; i < count_; ++i) {
-    int32_t& code = (*out)[i];
-    if (code < 0) {
-      Mark(i, RowState::kMissing);
-      continue;
+  int32_t* const codes = out->data();
+  const auto& levels = levels_[f];
+  if (levels.empty()) {
+    for (int64_t i = 0; i < count_; ++i) {
+      codes[i] = codes[i] < factor.num_levels ? codes[i] : kLeftOutLevel;
+      codes[i] = codes[i] < 0 && codes[i] != kLeftOutLevel ? kMissingLevel : codes[i];
     }
-    if (!levels.empty()) code = code < static_cast<int64_t>(levels.size()) ? levels[code] : -1;
-    if (code < 0 || code >= factor.num_levels) Mark(i, RowState::kLeftOut);
+  } else {
+    const auto last = static_cast<uint32_t>(levels.size() - 1);
+    for (int64_t i = 0; i < count_; ++i) {
+      codes[i] = levels[std::min(static_cast<uint32_t>(codes[i] + 1), last)];
+    }
+  }
+  int32_t least = 0;
+  for (int64_t i = 0; i < count_; ++i) least = std::min(least, codes[i]);
+  for (int64_t i = 0; least < 0 && i < count_; ++i) {
+    if (codes[i] >= 0) continue;
+    Mark(i, codes[i] == kMissingLevel ? RowState::kMissing : RowState::kLeftOut);
   }
 }
 
 void GlmRowReader::ReadGroups(const TableBlock& block, GlmChunk* chunk) {
-  factor_codes_.resize(design_.factors.size());
-  for (size_t f = 0; f < design_.factors.size(); ++f) {
-    ReadFactor(design_.factors[f], block, &factor_codes_[f]);
-  }
+  for (size_t f = 0; f < design_.factors.size(); ++f) ReadFactor(f, block, &factor_codes_[f]);
   const size_t num_groups = design_.groups.size();
   chunk->numbers.resize(num_groups);
   chunk->codes.resize(num_groups);
@@ -138,6 +178,8 @@ void GlmRowReader::ReadGroups(const TableBlock& block, GlmChunk* chunk) {
 }
 
 void GlmRowReader::LeaveOut(GlmChunk* chunk) {
+  chunk->count = count_;
+  if (!any_marked_) return;
   std::vector<int32_t> kept;
   for (int64_t i = 0; i < count_; ++i) {
     switch (states_[i]) {
@@ -158,14 +200,14 @@ void GlmRowReader::LeaveOut(GlmChunk* chunk) {
         break;
       case RowState::kImpossible:
         if (chunk->num_impossible++ == 0) {
-          const bool by_weight = IsPossible(design_.family, chunk->response[i]);
+          const double y = chunk->response[i];
+          const bool by_weight = y >= responses_.lowest && y <= responses_.highest;
           chunk->impossible = by_weight ? chunk->weight[i] : chunk->response[i];
         }
         break;
     }
   }
   chunk->count = static_cast<int64_t>(kept.size());
-  if (chunk->count == count_) return;
   Keep(kept, &chunk->response);
   Keep(kept, &chunk->weight);
   Keep(kept, &chunk->offset);
@@ -177,7 +219,8 @@ void GlmRowReader::LeaveOut(GlmChunk* chunk) {
 void GlmRowReader::Read(const TableBlock& block, int64_t begin, int64_t count, GlmChunk* chunk) {
   begin_ = begin;
   count_ = count;
-  states_.assign(count, RowState::kUsed);
+  if (any_marked_) states_.assign(kChunkRows, RowState::kUsed);
+  any_marked_ = false;
   chunk->num_missing = chunk->num_left_out = chunk->num_infinite = 0;
   chunk->num_impossible = chunk->num_weightless = 0;
   ReadResponse(block, chunk);
@@ -188,15 +231,25 @@ void GlmRowReader::Read(const TableBlock& block, int64_t begin, int64_t count, G
     Evaluate(number, block, offset.data());
     for (int64_t i = 0; i < count; ++i) chunk->offset[i] += offset[i];
   }
-  for (int64_t i = 0; i < count; ++i) {
-    const double w = chunk->weight[i];
-    if (!IsPossible(design_.family, chunk->response[i]) || !(w >= 0)) {
+  MarkImpossible(*chunk);
+  LeaveOut(chunk);
+}
+
+void GlmRowReader::MarkImpossible(const GlmChunk& chunk) {
+  const double *const y = chunk.response.data(), *const w = chunk.weight.data();
+  const auto [lowest, highest] = responses_;
+  int64_t usual = 0;
+  for (int64_t i = 0; i < count_; ++i) {
+    usual += static_cast<int64_t>((y[i] >= lowest) & (y[i] <= highest) & (w[i] > 0));
+  }
+  if (usual == count_) return;
+  for (int64_t i = 0; i < count_; ++i) {
+    if (!(y[i] >= lowest && y[i] <= highest) || !(w[i] >= 0)) {
       Mark(i, RowState::kImpossible);
-    } else if (w == 0) {
+    } else if (w[i] == 0) {
       Mark(i, RowState::kWeightless);
     }
   }
-  LeaveOut(chunk);
 }
 
 }  // namespace tenon

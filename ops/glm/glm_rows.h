@@ -34,7 +34,7 @@ class GlmRowReader {
   static constexpr int64_t kChunkRows = 512;
 
   /// `design`, which must outlive this, was checked.
-  explicit GlmRowReader(const GlmDesign& design) : design_(design) {}
+  explicit GlmRowReader(const GlmDesign& design);
   /// Reads `count` rows of a block from `begin` on. REQUIRES: count <= kChunkRows.
   void Read(const TableBlock& block, int64_t begin, int64_t count, GlmChunk* chunk);
 
@@ -46,17 +46,24 @@ class GlmRowReader {
   void ReadResponse(const TableBlock& block, GlmChunk* chunk);
   /// The codes of rows, or the intervals that their numbers are in; -1 where there is none.
   void ReadCodes(const GlmFactor& factor, const TableBlock& block, CountedVector<int32_t>* out);
-  void ReadFactor(const GlmFactor& factor, const TableBlock& block, CountedVector<int32_t>* out);
+  void ReadFactor(size_t factor, const TableBlock& block, CountedVector<int32_t>* out);
   void ReadGroups(const TableBlock& block, GlmChunk* chunk);
   void Mark(int64_t row, RowState state) {
+    any_marked_ = true;
     if (states_[row] == RowState::kUsed) states_[row] = state;
   }
+  void MarkMissing(const double* numbers);
+  /// Marks rows with responses or weights that the family cannot have, and those without weight.
+  void MarkImpossible(const GlmChunk& chunk);
   /// Counts the rows that are not used and takes them out.
   void LeaveOut(GlmChunk* chunk);
 
   const GlmDesign& design_;
+  const ResponseRange responses_;
   int64_t begin_ = 0, count_ = 0;  // of the rows that are read
+  bool any_marked_ = false;
   std::vector<RowState> states_;
+  std::vector<CountedVector<int32_t>> levels_;  // by factor that leaves some out: by code + 1
   std::vector<CountedVector<double>> column_values_;
   std::vector<CountedVector<int32_t>> factor_codes_;
 };

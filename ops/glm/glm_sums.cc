@@ -1,23 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/glm/glm_sums.h"
 
-#include <Eigen/Core>
 #include <algorithm>
 #include <array>
 #include <functional>
+#include <memory>
 #include <utility>
 
-#include "core/base/interruption.h"
-#include "core/base/parallel.h"
 #include "ops/glm/glm_rows.h"
+#include "ops/glm/row_shares.h"
 
 namespace tenon {
 namespace {
 
 // A guess: a row of 8 numbers and 5 factors.
-constexpr double kNsOfRow = 60;
-
-using RowMajor = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+constexpr double kNsOfRow = 40;
+constexpr int64_t kChunk = GlmRowReader::kChunkRows;
 
 /// The totals in the order in which sums have them.
 std::array<double*, GlmTotals::kNumbers> FieldsOf(GlmTotals* t) {
@@ -35,28 +33,28 @@ class Adder {
         coefficients_(coefficients),
         sums_(*sums),
         reader_(layout.design()),
-        plain_(GlmRowReader::kChunkRows, layout.num_plain()),
-        weighted_(GlmRowReader::kChunkRows, layout.num_plain() + 1) {}
+        zeros_(kChunk),
+        ones_(kChunk, 1),
+        places_(layout.coded_groups().size()) {}
 
   void Add(const TableBlock& block, int64_t begin, int64_t count) {
     reader_.Read(block, begin, count, &chunk_);
     AddTotals();
     if (chunk_.count == 0) return;
+    if (layout_.pass() == GlmPass::kRows) {
+      AddConstants();
+      AddRows();
+      return;
+    }
     const int64_t n = chunk_.count;
     information_.resize(n);
     scores_.resize(n);
-    if (layout_.pass() == GlmPass::kRows) {
-      AddConstants();
-      information_.assign(n, 1);
-      std::copy_n(chunk_.response.begin(), n, scores_.begin());
-    } else {
-      Predict();
-      const bool wants = layout_.pass() != GlmPass::kDeviance;
-      const GlmRows rows = {n, chunk_.response.data(), chunk_.weight.data(), predictor_.data()};
-      totals_.deviance +=
-          FisherScoring(layout_.design().family, layout_.design().link, rows,
-                        wants ? information_.data() : nullptr, wants ? scores_.data() : nullptr);
-    }
+    Predict();
+    const bool wants = layout_.pass() != GlmPass::kDeviance;
+    const GlmRows rows = {n, chunk_.response.data(), chunk_.weight.data(), predictor_.data()};
+    totals_.deviance +=
+        FisherScoring(layout_.design().family, layout_.design().link, rows,
+                      wants ? information_.data() : nullptr, wants ? scores_.data() : nullptr);
     if (layout_.pass() == GlmPass::kSquares) {
       for (int64_t i = 0; i < n; ++i) information_[i] = scores_[i] * scores_[i];
     }
@@ -93,9 +91,52 @@ class Adder {
         chunk_.trials.empty() ? nullptr : chunk_.trials.data());
   }
 
-  /// The number of a group in each row; null for 1.
+  /// The number of a group in each row.
   const double* NumbersOf(int64_t group) const {
-    return chunk_.numbers[group].empty() ? nullptr : chunk_.numbers[group].data();
+    return chunk_.numbers[group].empty() ? ones_.data() : chunk_.numbers[group].data();
+  }
+  const int32_t* CodesOf(int64_t group) const {
+    return chunk_.codes[group].empty() ? zeros_.data() : chunk_.codes[group].data();
+  }
+  int64_t num_coded() const { return static_cast<int64_t>(layout_.coded_groups().size()); }
+
+  /// The places of a coded group's columns in the sums, in each row.
+  void SetPlaces() {
+    const auto width = static_cast<int32_t>(layout_.coded_width());
+    for (int64_t c = 0; c < num_coded(); ++c) {
+      places_[c].resize(chunk_.count);
+      const int32_t* const codes = chunk_.codes[layout_.coded_groups()[c]].data();
+      for (int64_t i = 0; i < chunk_.count; ++i) places_[c][i] = codes[i] * width;
+    }
+  }
+
+  void AddRows() {
+    const int64_t n = chunk_.count;
+    for (int64_t p = 0; p < layout_.num_plain(); ++p) {
+      const double* const x = NumbersOf(layout_.plain_groups()[p]);
+      double sum = 0, squares = 0, with_response = 0;
+      for (int64_t i = 0; i < n; ++i) {
+        sum += x[i];
+        squares += x[i] * x[i];
+        with_response += x[i] * chunk_.response[i];
+      }
+      double* const own = sums_.data() + layout_.PlainRow(p);
+      own[0] += sum;
+      own[1] += squares;
+      own[2] += with_response;
+    }
+    SetPlaces();
+    number_targets_.clear();
+    products_.resize(num_coded());
+    for (int64_t c = 0; c < num_coded(); ++c) {
+      const double* const x = NumbersOf(layout_.coded_groups()[c]);
+      products_[c].resize(n);
+      for (int64_t i = 0; i < n; ++i) products_[c][i] = x[i] * chunk_.response[i];
+      double* const own = sums_.data() + layout_.CodedRow(c, 0);
+      number_targets_.push_back({own, places_[c].data(), x});
+      number_targets_.push_back({own + 1, places_[c].data(), products_[c].data()});
+    }
+    AddNumbersTo(number_targets_, n);
   }
 
   void Predict() {
@@ -105,9 +146,11 @@ class Adder {
     for (int64_t g = 0; g < num_groups; ++g) {
       const double* const own = coefficients_.data() + layout_.first_column(g);
       const double* const x = NumbersOf(g);
-      const int32_t* const codes = chunk_.codes[g].empty() ? nullptr : chunk_.codes[g].data();
-      for (int64_t i = 0; i < n; ++i) {
-        predictor_[i] += own[codes == nullptr ? 0 : codes[i]] * (x == nullptr ? 1 : x[i]);
+      if (chunk_.codes[g].empty()) {
+        for (int64_t i = 0; i < n; ++i) predictor_[i] += own[0] * x[i];
+      } else {
+        const int32_t* const codes = chunk_.codes[g].data();
+        for (int64_t i = 0; i < n; ++i) predictor_[i] += own[codes[i]] * x[i];
       }
     }
   }
@@ -117,67 +160,61 @@ class Adder {
     for (int64_t g = 0; g < num_groups; ++g) {
       double* const own = sums_.data() + GlmTotals::kNumbers + layout_.first_column(g);
       const double* const x = NumbersOf(g);
-      const int32_t* const codes = chunk_.codes[g].empty() ? nullptr : chunk_.codes[g].data();
-      for (int64_t i = 0; i < chunk_.count; ++i) {
-        own[codes == nullptr ? 0 : codes[i]] += scores_[i] * (x == nullptr ? 1 : x[i]);
-      }
+      const int32_t* const codes = CodesOf(g);
+      for (int64_t i = 0; i < chunk_.count; ++i) own[codes[i]] += scores_[i] * x[i];
     }
   }
 
   void AddProducts() {
-    const int64_t n = chunk_.count, k = layout_.num_plain();
+    const int64_t n = chunk_.count, k = layout_.num_plain(), width = layout_.coded_width();
+    weighted_.resize(kChunk * width);
+    plain_.clear();
     for (int64_t p = 0; p < k; ++p) {
       const double* const x = NumbersOf(layout_.plain_groups()[p]);
-      for (int64_t i = 0; i < n; ++i) {
-        plain_(i, p) = x == nullptr ? 1 : x[i];
-        weighted_(i, p) = information_[i] * plain_(i, p);
-      }
+      for (int64_t i = 0; i < n; ++i) weighted_[i * width + p] = information_[i] * x[i];
+      plain_.push_back(x);
     }
-    for (int64_t i = 0; i < n; ++i) weighted_(i, k) = scores_[i];
-    product_.noalias() = plain_.topRows(n).transpose() * weighted_.topRows(n);
-    Eigen::Map<RowMajor>(sums_.data() + layout_.PlainRow(0), k, k + 1) += product_;
-    const auto num_coded = static_cast<int64_t>(layout_.coded_groups().size());
-    for (int64_t j = 0; j < num_coded; ++j) {
-      AddRows(j);
-      for (int64_t i = 0; i <= j && layout_.has_pairs(); ++i) AddPair(i, j);
+    for (int64_t i = 0; i < n; ++i) weighted_[i * width + k] = scores_[i];
+    AddProductsTo(sums_.data() + layout_.PlainRow(0), n, width, plain_, weighted_.data());
+    SetPlaces();
+    row_targets_.clear();
+    for (int64_t c = 0; c < num_coded(); ++c) {
+      row_targets_.push_back({sums_.data() + layout_.CodedRow(c, 0), places_[c].data(),
+                              NumbersOf(layout_.coded_groups()[c])});
     }
+    AddRowsTo(row_targets_, n, width, weighted_.data());
+    AddPairs();
   }
 
-  /// Adds the weighted numbers of each row to those of its level.
-  void AddRows(int64_t coded) {
-    const int64_t group = layout_.coded_groups()[coded], width = layout_.num_plain() + 1;
-    const int32_t* const codes = chunk_.codes[group].data();
-    const double* const x = NumbersOf(group);
-    double* const own = sums_.data() + layout_.CodedRow(coded, 0);
-    for (int64_t i = 0; i < chunk_.count; ++i) {
-      double* const to = own + codes[i] * width;
-      const double* const from = weighted_.data() + i * width;
-      const double factor = x == nullptr ? 1 : x[i];
-      for (int64_t p = 0; p < width; ++p) to[p] += factor * from[p];
-    }
-  }
-
-  void AddPair(int64_t i, int64_t j) {
-    const int64_t group_i = layout_.coded_groups()[i], group_j = layout_.coded_groups()[j];
-    const int32_t* const codes_i = chunk_.codes[group_i].data();
-    const int32_t* const codes_j = chunk_.codes[group_j].data();
-    const double* weights = information_.data();
-    const double* const x = NumbersOf(group_i);
-    const double* const z = NumbersOf(group_j);
-    if (x != nullptr || z != nullptr) {
-      products_.assign(information_.begin(), information_.end());
-      for (int64_t r = 0; r < chunk_.count; ++r) {
-        products_[r] *= (x == nullptr ? 1 : x[r]) * (z == nullptr ? 1 : z[r]);
+  void AddPairs() {
+    const int64_t n = chunk_.count;
+    const auto num_pairs = static_cast<size_t>(num_coded() * (num_coded() + 1) / 2);
+    pair_places_.resize(num_pairs);
+    products_.resize(num_pairs);
+    number_targets_.clear();
+    size_t pair = 0;
+    for (int64_t j = 0; j < num_coded(); ++j) {
+      for (int64_t i = 0; i <= j; ++i, ++pair) {
+        const int64_t group_i = layout_.coded_groups()[i], group_j = layout_.coded_groups()[j];
+        const int32_t *codes_i = CodesOf(group_i), *const codes_j = CodesOf(group_j);
+        if (!layout_.SameFactors(i, j)) {
+          const auto levels = static_cast<int32_t>(layout_.NumLevels(j));
+          pair_places_[pair].resize(n);
+          int32_t* const places = pair_places_[pair].data();
+          for (int64_t r = 0; r < n; ++r) places[r] = codes_i[r] * levels + codes_j[r];
+          codes_i = places;
+        }
+        const double* weights = information_.data();
+        if (!chunk_.numbers[group_i].empty() || !chunk_.numbers[group_j].empty()) {
+          const double *const x = NumbersOf(group_i), *const z = NumbersOf(group_j);
+          products_[pair].resize(n);
+          for (int64_t r = 0; r < n; ++r) products_[pair][r] = information_[r] * x[r] * z[r];
+          weights = products_[pair].data();
+        }
+        number_targets_.push_back({sums_.data() + layout_.Pair(i, j), codes_i, weights});
       }
-      weights = products_.data();
     }
-    double* const own = sums_.data() + layout_.Pair(i, j);
-    if (layout_.SameFactors(i, j)) {
-      for (int64_t r = 0; r < chunk_.count; ++r) own[codes_i[r]] += weights[r];
-      return;
-    }
-    const int64_t width = layout_.NumLevels(j);
-    for (int64_t r = 0; r < chunk_.count; ++r) own[codes_i[r] * width + codes_j[r]] += weights[r];
+    AddNumbersTo(number_targets_, n);
   }
 
   const GlmSumsLayout& layout_;
@@ -187,14 +224,14 @@ class Adder {
   GlmChunk chunk_;
   GlmTotals totals_;
   double impossible_ = 0;
-  CountedVector<double> predictor_, information_, scores_, products_;
-  RowMajor plain_, weighted_, product_;
-};
-
-/// Chunks of a block's rows.
-struct ChunkRange {
-  const TableBlock* block;
-  int64_t begin, count;
+  const CountedVector<int32_t> zeros_;
+  const CountedVector<double> ones_;
+  CountedVector<double> predictor_, information_, scores_, weighted_;
+  std::vector<CountedVector<int32_t>> places_, pair_places_;  // by coded group, by pair of these
+  std::vector<CountedVector<double>> products_;
+  std::vector<const double*> plain_;
+  std::vector<RowTarget> row_targets_;
+  std::vector<NumberTarget> number_targets_;
 };
 
 }  // namespace
@@ -210,13 +247,13 @@ GlmSumsLayout::GlmSumsLayout(const GlmDesign& design, GlmPass pass) : design_(de
   }
   for (const int64_t g : coded_) levels_.push_back(design.NumColumns(design.groups[g]));
   if (pass == GlmPass::kGradient) size_ += column;
-  if (!has_products()) return;
-  size_ += num_plain() * (num_plain() + 1);
+  if (pass < GlmPass::kRows) return;
+  size_ += num_plain() * plain_width();
   for (const int64_t levels : levels_) {
     coded_rows_.push_back(size_);
-    size_ += levels * (num_plain() + 1);
+    size_ += levels * coded_width();
   }
-  if (!has_pairs()) return;
+  if (!has_products()) return;
   const auto num_coded = static_cast<int64_t>(coded_.size());
   pairs_.resize(num_coded * num_coded);
   for (int64_t i = 0; i < num_coded; ++i) {
@@ -231,53 +268,39 @@ bool GlmSumsLayout::SameFactors(int64_t i, int64_t j) const {
   return design_.groups[coded_[i]].factors == design_.groups[coded_[j]].factors;
 }
 
-StatusOr<CountedVector<double>> AddGlmSums(const GlmSumsLayout& layout,
-                                           absl::Span<const TableBlock* const> blocks,
+StatusOr<CountedVector<double>> AddGlmSums(const GlmSumsLayout& layout, const TableShard& shard,
                                            absl::Span<const double> coefficients,
-                                           int64_t max_bytes) {
+                                           const FileContext& context, int64_t max_bytes) {
   const int64_t num_columns = layout.design().num_columns();
   if (static_cast<int64_t>(coefficients.size()) != num_columns) {
     return InvalidArgument("a design of ", num_columns, " columns wants as many coefficients, ",
                            "found ", coefficients.size());
   }
-  std::vector<ChunkRange> chunks;
-  for (const TableBlock* block : blocks) {
-    for (int64_t row = 0; row < block->num_rows; row += GlmRowReader::kChunkRows) {
-      chunks.push_back({block, row, std::min(GlmRowReader::kChunkRows, block->num_rows - row)});
-    }
-  }
-  const auto num_chunks = static_cast<int64_t>(chunks.size());
-  const int64_t num_lanes = std::max<int64_t>(1, std::min<int64_t>(ThreadBudget(), num_chunks));
-  if (layout.size() > max_bytes / 8 / num_lanes) {
-    return ResourceExhausted("a pass needs ", layout.size(), " sums for each of ", num_lanes,
+  const RowShares shares(shard);
+  if (layout.size() > std::min<int64_t>(max_bytes / 8 / shares.count(), INT32_MAX)) {
+    return ResourceExhausted("a pass needs ", layout.size(), " sums for each of ", shares.count(),
                              " threads, more than ", max_bytes, " bytes");
   }
-  // Each thread adds up a share of its own, in order, so that the sum does not depend on time.
-  std::vector<CountedVector<double>> sums(num_lanes);
-  CountedVector<double> impossible(num_lanes);
-  const double cost = kNsOfRow * GlmRowReader::kChunkRows * static_cast<double>(num_chunks) /
-                      static_cast<double>(num_lanes);
-  ParallelFor(num_lanes, cost, [&](int64_t begin, int64_t end) {
-    for (int64_t lane = begin; lane < end; ++lane) {
-      sums[lane].assign(layout.size(), 0);
-      Adder adder(layout, coefficients, &sums[lane]);
-      for (int64_t c = lane * num_chunks / num_lanes; c < (lane + 1) * num_chunks / num_lanes;
-           ++c) {
-        if (Interrupted()) return;
-        adder.Add(*chunks[c].block, chunks[c].begin, chunks[c].count);
-      }
-      adder.End();
-      impossible[lane] = adder.impossible();
-    }
-  });
-  if (Interrupted()) return Cancelled("a pass over a table was interrupted");
-  for (int64_t lane = 0; lane < num_lanes; ++lane) {
-    if (TotalsOf(sums[lane]).num_impossible == 0) continue;
-    return InvalidArgument("family ", NameOf(layout.design().family),
-                           " cannot have a response or weight of ", impossible[lane]);
+  std::vector<CountedVector<double>> sums(shares.count());
+  std::vector<std::unique_ptr<Adder>> adders;
+  for (auto& own : sums) {
+    own.assign(layout.size(), 0);
+    adders.push_back(std::make_unique<Adder>(layout, coefficients, &own));
   }
-  for (int64_t lane = 1; lane < num_lanes; ++lane) {
-    std::transform(sums[0].begin(), sums[0].end(), sums[lane].begin(), sums[0].begin(),
+  TENON_RETURN_IF_ERROR(shares.ForEachChunk(
+      kNsOfRow,
+      [&](int64_t share, const TableBlock& block, int64_t begin, int64_t num_rows) {
+        adders[share]->Add(block, begin, num_rows);
+      },
+      context));
+  for (const auto& adder : adders) adder->End();
+  for (size_t share = 0; share < sums.size(); ++share) {
+    if (TotalsOf(sums[share]).num_impossible == 0) continue;
+    return InvalidArgument("family ", NameOf(layout.design().family),
+                           " cannot have a response or weight of ", adders[share]->impossible());
+  }
+  for (size_t share = 1; share < sums.size(); ++share) {
+    std::transform(sums[0].begin(), sums[0].end(), sums[share].begin(), sums[0].begin(),
                    std::plus<>());
   }
   return std::move(sums[0]);
@@ -290,15 +313,24 @@ GlmTotals TotalsOf(absl::Span<const double> sums) {
   return totals;
 }
 
-double GlmSums::Gradient(Column column) const {
+int64_t GlmSums::RowOf(Column column) const {
   const int64_t place = layout_.place(column.group);
+  return layout_.is_coded(column.group) ? layout_.CodedRow(place, column.level)
+                                        : layout_.PlainRow(place);
+}
+
+double GlmSums::Gradient(Column column) const {
   if (!layout_.has_products()) {
     return sums_[GlmTotals::kNumbers + layout_.first_column(column.group) + column.level];
   }
-  const int64_t row = layout_.is_coded(column.group) ? layout_.CodedRow(place, column.level)
-                                                     : layout_.PlainRow(place);
-  return sums_[row + layout_.num_plain()];
+  return sums_[RowOf(column) + layout_.num_plain()];
 }
+
+double GlmSums::WithResponse(Column column) const {
+  return sums_[RowOf(column) + (layout_.is_coded(column.group) ? 1 : 2)];
+}
+
+double GlmSums::Squares(int64_t group) const { return sums_[RowOf({group}) + 1]; }
 
 double GlmSums::Product(Column a, Column b) const {
   if (!layout_.is_coded(a.group)) std::swap(a, b);

@@ -9,6 +9,7 @@
 #include "core/memory/counted_memory.h"
 #include "data/table/table_shard.h"
 #include "ops/glm/glm_design.h"
+#include "ops/glm/scattered_sums.h"
 
 namespace tenon {
 
@@ -16,9 +17,9 @@ namespace tenon {
 enum class GlmPass : uint8_t {
   kDeviance,  // none
   kGradient,  // X's by column, where s are the scores
-  kRows,      // the same and the margins of the Gram matrix, with 1 for information and the
-              // responses for scores
-  kNewton,    // the same and the Gram matrix X'WX, with the Fisher information and the scores
+  kRows,      // sums of columns, of squares of those without factors, and of products with the
+              // response, all without weights
+  kNewton,    // the gradient and the Gram matrix X'WX, with the Fisher information and the scores
   kSquares,   // the same as kNewton with the squares of scores for information (White 1980)
 };
 
@@ -37,11 +38,14 @@ struct GlmTotals {
 };
 
 /// The order of the numbers in the sums of a pass: the totals, then for kGradient the gradient by
-/// column; for those with products, with the K groups without factors and the others:
+/// column; for kRows, with 3 numbers for each of the K groups without factors (its sum, that of its
+/// squares, that of its products with the response), then 2 for each column of the others (sum and
+/// with the response); for those with products
 ///   K x (K + 1)    products of the numbers of the K groups with each other and with scores
 ///   L x (K + 1)    of each group with factors, for each of its L columns: the same
-/// and, but for kRows, for each two groups i <= j with factors the products of their columns: one
-/// for each level where both have the same factors, else L_i x L_j.
+/// where zeros fill rows of K + 1 up to a PaddedWidth, and for each two groups i <= j with factors
+/// the products of their columns: one for each level where both have the same factors, else L_i x
+/// L_j.
 class GlmSumsLayout {
  public:
   /// `design`, which must outlive this, was checked.
@@ -61,19 +65,20 @@ class GlmSumsLayout {
   bool is_coded(int64_t group) const { return !design_.groups[group].factors.empty(); }
   int64_t place(int64_t group) const { return places_[group]; }
   int64_t num_plain() const { return static_cast<int64_t>(plain_.size()); }
-  /// The row of a plain or coded column in the sums: its products with the plain groups, and its
-  /// score. `index` is in plain_groups or coded_groups.
-  int64_t PlainRow(int64_t index) const { return GlmTotals::kNumbers + index * (num_plain() + 1); }
+  /// How many numbers a plain or coded column has in kRows or with products, and where they begin.
+  /// `index` is in plain_groups or coded_groups.
+  int64_t plain_width() const { return pass_ == GlmPass::kRows ? 3 : PaddedWidth(num_plain() + 1); }
+  int64_t coded_width() const { return pass_ == GlmPass::kRows ? 2 : PaddedWidth(num_plain() + 1); }
+  int64_t PlainRow(int64_t index) const { return GlmTotals::kNumbers + index * plain_width(); }
   int64_t CodedRow(int64_t index, int64_t level) const {
-    return coded_rows_[index] + level * (num_plain() + 1);
+    return coded_rows_[index] + level * coded_width();
   }
   /// The products of two coded groups, i <= j, and whether there is one for each level.
   int64_t Pair(int64_t i, int64_t j) const { return pairs_[i * coded_.size() + j]; }
   bool SameFactors(int64_t i, int64_t j) const;
   int64_t NumLevels(int64_t index) const { return levels_[index]; }
 
-  bool has_products() const { return pass_ >= GlmPass::kRows; }
-  bool has_pairs() const { return pass_ >= GlmPass::kNewton; }
+  bool has_products() const { return pass_ >= GlmPass::kNewton; }
 
  private:
   const GlmDesign& design_;
@@ -82,13 +87,13 @@ class GlmSumsLayout {
   int64_t size_ = GlmTotals::kNumbers;
 };
 
-/// Adds up the blocks of a shard in a pass. `coefficients` are by column of the design. The result
-/// is the same, bit by bit, for the same blocks and ThreadBudget. It is unspecified when the
-/// running kernel is interrupted. ResourceExhausted when the sums of all threads exceed
-/// `max_bytes`.
-StatusOr<CountedVector<double>> AddGlmSums(const GlmSumsLayout& layout,
-                                           absl::Span<const TableBlock* const> blocks,
+/// Adds up the rows of a shard that was read in a pass. `coefficients` are by column of the design.
+/// The result is the same, bit by bit, for the same rows and ThreadBudget. It is unspecified when
+/// the running kernel is interrupted. ResourceExhausted when the sums of all threads exceed
+/// `max_bytes`; the errors of files that are read again.
+StatusOr<CountedVector<double>> AddGlmSums(const GlmSumsLayout& layout, const TableShard& shard,
                                            absl::Span<const double> coefficients,
+                                           const FileContext& context = {},
                                            int64_t max_bytes = int64_t{4} << 30);
 
 /// The totals of such sums.
@@ -107,11 +112,19 @@ class GlmSums {
     int64_t level = 0;
   };
 
+  /// The product of a column with scores. REQUIRES: the pass is not kRows.
   double Gradient(Column column) const;
-  /// REQUIRES: the pass has products; for two columns with factors, pairs.
+  /// REQUIRES: the pass has products.
   double Product(Column a, Column b) const;
+  /// The sum of a column, and that of its products with the response; the squares of one without
+  /// factors. REQUIRES: the pass is kRows.
+  double Sum(Column column) const { return sums_[RowOf(column)]; }
+  double WithResponse(Column column) const;
+  double Squares(int64_t group) const;
 
  private:
+  int64_t RowOf(Column column) const;
+
   const GlmSumsLayout& layout_;
   absl::Span<const double> sums_;
 };

@@ -221,6 +221,24 @@ TEST(GlmPenaltyTest, SeparatedLevelsAndSumsOfColumnsStayUnderARidge) {
             absl::StatusCode::kInvalidArgument);
 }
 
+TEST(GlmPenaltyTest, AFitGoesOnFromWhereItWas) {
+  GlmOptions options = {.family = GlmFamily::kBinomial};
+  options.penalty.lambda = 0.01;
+  GlmPoint last;
+  options.progress = [&](const GlmIteration&, const GlmPoint& at) { last = at; };
+  const std::vector<std::string> files = {SamplePath("glm/models.csv")};
+  const auto whole = FitGlm("y ~ x + z + f", files, options);
+  ASSERT_TRUE(whole.ok()) << whole.status();
+  options.start = last;
+  const auto again = FitGlm("y ~ x + z + f", files, options);
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_LE(again->iterations.size(), 3);
+  EXPECT_NEAR(again->null_deviance, whole->null_deviance, 1e-10);
+  for (size_t i = 0; i < whole->coefficients.size(); ++i) {
+    EXPECT_NEAR(again->coefficients[i].estimate, whole->coefficients[i].estimate, 1e-10);
+  }
+}
+
 TEST(GlmPenaltyTest, APathIsWrittenAndDrawn) {
   const GlmResult fit = FitLike({"y ~ x + z + f", "binomial", "", 0.5, 0, {}}, 20);
   const std::string csv = CoefficientsPathCsv(fit);

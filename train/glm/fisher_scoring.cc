@@ -49,12 +49,12 @@ void Finish(const GlmModel& model, const LikelihoodApproximation& last,
   fit->least_left_column = cholesky.least_left_column();
 }
 
-/// Sets which of the columns that still move grow without end, from the information at the start,
-/// for which a pass is made.
-Status FindGrowing(const Eigen::VectorXd& start, const std::vector<int64_t>& moving,
+/// Sets which of the columns that still move grow without end, from the information where all
+/// coefficients but the intercept are 0, for which a pass is made.
+Status FindGrowing(const Eigen::VectorXd& null, const std::vector<int64_t>& moving,
                    LikelihoodPasses* passes, FisherScoringFit* fit) {
   if (moving.empty()) return OkStatus();
-  TENON_ASSIGN_OR_RETURN(const LikelihoodApproximation first, passes->At(start));
+  TENON_ASSIGN_OR_RETURN(const LikelihoodApproximation first, passes->At(null));
   const Eigen::VectorXd variances = OrderedCholesky(first.information).Inverse().diagonal();
   for (const int64_t j : moving) {
     if (variances[j] < kVanished * fit->inverse(j, j)) fit->growing.push_back(j);
@@ -64,18 +64,17 @@ Status FindGrowing(const Eigen::VectorXd& start, const std::vector<int64_t>& mov
 
 }  // namespace
 
-StatusOr<FisherScoringFit> FitByFisherScoring(const GlmModel& model, double intercept,
+StatusOr<FisherScoringFit> FitByFisherScoring(const GlmModel& model, const Eigen::VectorXd& start,
                                               const GlmSumsFunction& pass,
                                               const FisherScoringOptions& options) {
   LikelihoodPasses passes(model, pass);
-  const auto size = static_cast<int64_t>(model.columns().size());
-  Eigen::VectorXd start = Eigen::VectorXd::Zero(size);
-  if (size > 0 && model.columns()[0].term < 0) start[0] = intercept;
   TENON_ASSIGN_OR_RETURN(LikelihoodApproximation here, passes.At(start));
   if (here.totals.num_rows == 0) {
     return InvalidArgument("no row is left to fit: ", here.totals.num_missing,
                            " have missing values");
   }
+  Eigen::VectorXd null = Eigen::VectorXd::Zero(start.size());
+  if (null.size() > 0 && model.columns()[0].term < 0) null[0] = options.null_intercept;
   FisherScoringFit fit;
   fit.start_deviance = here.deviance;
   const bool can_separate = model.design().family != GlmFamily::kGaussian;
@@ -83,7 +82,7 @@ StatusOr<FisherScoringFit> FitByFisherScoring(const GlmModel& model, double inte
     return can_separate && fall <= kLeastFall * (std::abs(fit.start_deviance) + 0.1);
   };
   LikelihoodApproximation before;
-  int64_t rank = size;
+  int64_t rank = start.size();
   std::vector<int64_t> moving;  // by the step to here
   while (true) {
     const OrderedCholesky cholesky(here.information);
@@ -92,7 +91,8 @@ StatusOr<FisherScoringFit> FitByFisherScoring(const GlmModel& model, double inte
     const Eigen::VectorXd step = cholesky.Solve(here.gradient);
     const double decrement = here.gradient.dot(step);
     if (options.progress) {
-      options.progress(passes.passes(), here.deviance, std::sqrt(std::max(decrement, 0.0)));
+      options.progress(passes.passes(), here.deviance, std::sqrt(std::max(decrement, 0.0)),
+                       here.at);
     }
     // The deviance falls by the decrement, if the likelihood is as its approximation.
     fit.converged = decrement <= options.tolerance * 1e-4 * (std::abs(here.deviance) + 0.1);
@@ -124,14 +124,14 @@ StatusOr<FisherScoringFit> FitByFisherScoring(const GlmModel& model, double inte
     }
     Finish(model, here, last, &fit);
     fit.passes = passes.passes();
-    TENON_RETURN_IF_ERROR(FindGrowing(start, moving, &passes, &fit));
+    TENON_RETURN_IF_ERROR(FindGrowing(null, moving, &passes, &fit));
     return fit;
   }
   // What grows has let the information about it vanish.
   fit.converged = true;
   Finish(model, before, OrderedCholesky(before.information), &fit);
   fit.passes = passes.passes();
-  TENON_RETURN_IF_ERROR(FindGrowing(start, moving, &passes, &fit));
+  TENON_RETURN_IF_ERROR(FindGrowing(null, moving, &passes, &fit));
   return fit;
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <utility>
 
 #include "absl/strings/str_format.h"
 #include "core/base/strings.h"
@@ -62,11 +63,18 @@ void AddInflations(const FittedGlm& fitted, std::vector<std::string>* doubts) {
     return inflation[a] != inflation[b] ? inflation[a] > inflation[b] : a < b;
   });
   const size_t num_named = std::min(large.size(), kNamedDoubts);
+  std::string doubt;
   for (size_t i = 0; i < num_named; ++i) {
-    doubts->push_back(StrCat(NameOf(fitted, large[i]),
-                             " is nearly determined by the other terms: variance inflation ",
-                             InflationText(inflation[large[i]])));
+    const std::string inflated = InflationText(inflation[large[i]]);
+    if (i == 0) {
+      doubt = StrCat(NameOf(fitted, large[i]),
+                     " is nearly determined by the other terms: variance inflation ", inflated);
+    } else {
+      StrAppend(&doubt, i == 1 ? "; so are " : ", ", NameOf(fitted, large[i]), " (", inflated, ")");
+    }
   }
+  if (large.size() > num_named) StrAppend(&doubt, " and ", large.size() - num_named, " more");
+  if (!doubt.empty()) doubts->push_back(std::move(doubt));
   const int64_t least = fitted.fit.least_left_column;
   if (least < 0 || fitted.fit.least_left >= kLeastLeft) return;
   const auto end = large.begin() + static_cast<int64_t>(num_named);

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/base/strings.h"
+#include "data/table_places/rejects_file.h"
 #include "data/table_places/table_places.h"
 #include "runtime/device/machine_clock.h"
 #include "runtime/session/local_session.h"
@@ -20,6 +21,10 @@ namespace {
 
 constexpr int64_t kShownTexts = 5;
 constexpr size_t kShownLevels = 5;
+/// A table has so many parts, unless these would be smaller or larger than is good: enough for
+/// tens of workers to have about as much work each.
+constexpr int64_t kUnits = 64;
+constexpr int64_t kLeastUnitBytes = int64_t{128} << 10, kMostUnitBytes = int64_t{8} << 20;
 constexpr int kMostNullPasses = 50;
 // A mean of 0 or 1 has an infinite predictor.
 constexpr double kMostPredictor = 700;
@@ -86,13 +91,20 @@ class Fitter {
     result_.link = NameOf(link_);
     result_.level = options_.level;
     for (const TableFile& file : files) result_.files.push_back({file.path, file.size});
-    auto units = CutIntoUnits(files, options_.unit_bytes);
+    auto units = CutIntoUnits(files, UnitBytes(files));
     const auto local = [](const Graph& graph) { return MakeLocalSession(graph); };
     TENON_ASSIGN_OR_RETURN(
         tasks_,
         TableTasks::Open(std::move(files), std::move(schema), std::move(units), options_.devices,
-                         options_.make_session ? options_.make_session : local));
+                         options_.memory, options_.make_session ? options_.make_session : local));
     return OkStatus();
+  }
+
+  int64_t UnitBytes(const std::vector<TableFile>& files) const {
+    if (options_.unit_bytes > 0) return options_.unit_bytes;
+    int64_t bytes = 0;
+    for (const TableFile& file : files) bytes += file.size;
+    return std::clamp(bytes / kUnits, kLeastUnitBytes, kMostUnitBytes);
   }
 
   Status Read() {
@@ -107,6 +119,7 @@ class Fitter {
     std::vector<const UnitReport*> reports;
     for (const UnitReport& report : tasks_->reports()) reports.push_back(&report);
     TENON_RETURN_IF_ERROR(CheckRejects(places, reports, options_.max_rejects));
+    TENON_RETURN_IF_ERROR(WriteRejects(places));
     num_rows_ = settled.num_rows;
     if (settled.num_rejected > 0) {
       result_.warnings.push_back(StrCat(settled.num_rejected, " bad records were left out"));
@@ -126,6 +139,17 @@ class Fitter {
       TENON_ASSIGN_OR_RETURN(kinds_.levels[c], tasks_->Levels(c));
     }
     return OkStatus();
+  }
+
+  Status WriteRejects(const TablePlaces& places) {
+    if (options_.rejects_file.empty()) return OkStatus();
+    TENON_ASSIGN_OR_RETURN(const auto file, RejectsFile::Create(options_.rejects_file, places));
+    for (int64_t u = 0; u < static_cast<int64_t>(tasks_->units().size()); ++u) {
+      if (tasks_->reports()[u].num_rejected == 0) continue;
+      TENON_ASSIGN_OR_RETURN(const auto rejected, tasks_->FindRejected(u));
+      TENON_RETURN_IF_ERROR(file->Add(u, rejected));
+    }
+    return file->Close();
   }
 
   /// The levels to take out: those without rows, and those that are separated. The second are kept
@@ -207,13 +231,15 @@ class Fitter {
                                         absl::Span<const double> coefficients) {
       return Pass(layout, coefficients);
     };
-    const auto progress = [this](int number, double deviance, double gradient) {
+    const auto progress = [this](int number, double deviance, double gradient,
+                                 const Eigen::VectorXd& coefficients) {
       result_.iterations.push_back({number, deviance, gradient});
-      if (options_.progress) options_.progress(result_.iterations.back());
+      if (options_.progress) options_.progress(result_.iterations.back(), PointOf(coefficients));
     };
     if (!options_.penalty.is_none()) {
       PenalisedScoringOptions options;
       options.progress = progress;
+      if (!options_.start.empty()) options.start = Start();
       TENON_ASSIGN_OR_RETURN(PenalisedFits fits,
                              FitPenalised(*fitted_.model, StartOfIntercept(), fitted_.totals,
                                           options_.penalty, pass, options));
@@ -222,13 +248,38 @@ class Fitter {
     }
     FisherScoringOptions options;
     options.progress = progress;
-    TENON_ASSIGN_OR_RETURN(fitted_.fit,
-                           FitByFisherScoring(*fitted_.model, StartOfIntercept(), pass, options));
+    options.null_intercept = StartOfIntercept();
+    TENON_ASSIGN_OR_RETURN(fitted_.fit, FitByFisherScoring(*fitted_.model, Start(), pass, options));
     if (options_.robust) {
       LikelihoodPasses passes(*fitted_.model, pass);
       TENON_ASSIGN_OR_RETURN(fitted_.squares, passes.SquaresAt(fitted_.fit.coefficients));
     }
     return OkStatus();
+  }
+
+  std::string ColumnName(size_t column) const {
+    return NameOfColumn(fitted_.formula, fitted_.model->variables(),
+                        fitted_.model->columns()[column]);
+  }
+  GlmPoint PointOf(const Eigen::VectorXd& coefficients) const {
+    const Eigen::VectorXd estimates = fitted_.model->ToUnits(coefficients);
+    GlmPoint point;
+    for (int64_t j = 0; j < estimates.size(); ++j) point[ColumnName(j)] = estimates[j];
+    return point;
+  }
+
+  Eigen::VectorXd Start() const {
+    const size_t size = fitted_.model->columns().size();
+    Eigen::VectorXd start = Eigen::VectorXd::Zero(static_cast<int64_t>(size));
+    if (options_.start.empty()) {
+      if (fitted_.formula.has_intercept) start[0] = StartOfIntercept();
+      return start;
+    }
+    for (size_t j = 0; j < size; ++j) {
+      const auto found = options_.start.find(ColumnName(j));
+      if (found != options_.start.end()) start[static_cast<int64_t>(j)] = found->second;
+    }
+    return fitted_.model->FromUnits(start);
   }
 
   /// The predictor of the mean response.
@@ -248,16 +299,17 @@ class Fitter {
   /// The deviance of a model that has an intercept alone, where the formula has one.
   Status FindNullDeviance() {
     std::vector<double> coefficients(fitted_.model->design().num_columns());
+    bool was_the_start = options_.start.empty() || fitted_.penalised;
     if (fitted_.formula.has_intercept && fitted_.formula.offsets.empty()) {
       const double predictor = PredictorOfMean();
-      if (std::isfinite(predictor)) {
-        result_.null_deviance = fitted_.fit.start_deviance;
-        return OkStatus();
-      }
-      coefficients[0] = std::copysign(kMostPredictor, predictor);
+      const bool is_finite = std::isfinite(predictor);
+      was_the_start = was_the_start && is_finite;
+      coefficients[0] = is_finite ? predictor : std::copysign(kMostPredictor, predictor);
     } else if (fitted_.formula.has_intercept) {
+      was_the_start = false;
       TENON_ASSIGN_OR_RETURN(coefficients[0], FindNullIntercept());
-    } else {
+    }
+    if (was_the_start) {
       result_.null_deviance = fitted_.fit.start_deviance;
       return OkStatus();
     }

@@ -263,8 +263,8 @@ std::vector<GlmModel::LevelSums> GlmModel::LevelSumsOf(const GlmSums& sums) cons
     if (factors_[v] < 0) continue;
     const auto group = static_cast<int64_t>(1 + products_.size()) + factors_[v];
     for (int64_t l = 0; l < static_cast<int64_t>(variables_[v].levels.size()); ++l) {
-      all[v].rows.push_back(sums.Product({group, l}, {0}));
-      all[v].responses.push_back(sums.Gradient({group, l}));
+      all[v].rows.push_back(sums.Sum({group, l}));
+      all[v].responses.push_back(sums.WithResponse({group, l}));
     }
   }
   return all;
@@ -296,8 +296,8 @@ void GlmModel::Settle(const GlmSums& sums, double num_rows) {
   std::vector<double> means, deviations;
   for (size_t p = 0; p < products_.size(); ++p) {
     const auto group = static_cast<int64_t>(p) + 1;
-    const double mean = sums.Product({group}, {0}) / num_rows;
-    const double variance = sums.Product({group}, {group}) / num_rows - mean * mean;
+    const double mean = sums.Sum({group}) / num_rows;
+    const double variance = sums.Squares(group) / num_rows - mean * mean;
     means.push_back(mean);
     deviations.push_back(variance > 0 ? std::sqrt(variance) : 1);
   }
@@ -343,6 +343,15 @@ Eigen::VectorXd GlmModel::ToUnits(const Eigen::VectorXd& coefficients) const {
     if (centers_[j] != 0) raw[0] -= centers_[j] * raw[j];
   }
   return raw;
+}
+
+Eigen::VectorXd GlmModel::FromUnits(const Eigen::VectorXd& coefficients) const {
+  Eigen::VectorXd own = coefficients;
+  for (int64_t j = 0; j < own.size(); ++j) {
+    if (centers_[j] != 0) own[0] += centers_[j] * coefficients[j];
+    own[j] /= scales_[j];
+  }
+  return own;
 }
 
 Eigen::MatrixXd GlmModel::CovarianceToUnits(const Eigen::MatrixXd& covariance) const {

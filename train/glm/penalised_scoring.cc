@@ -48,10 +48,12 @@ class PenalisedScoring {
   StatusOr<PenalisedFits> Fit(double intercept) {
     TENON_RETURN_IF_ERROR(Start(intercept));
     if (penalty_.ridge > 0) {
+      TENON_RETURN_IF_ERROR(GoOn());
       TENON_RETURN_IF_ERROR(Refine({0, penalty_.ridge, 0}, options_.tolerance, false));
       fits_.fit = FitOf({0, penalty_.ridge, 0});
     } else {
       TENON_RETURN_IF_ERROR(FindNull());
+      TENON_RETURN_IF_ERROR(GoOn());
       TENON_RETURN_IF_ERROR(FollowPath());
     }
     fits_.passes = passes_.passes();
@@ -79,6 +81,14 @@ class PenalisedScoring {
       if (null > 0) fits_.response_deviation = std::sqrt(null / fits_.weight);
     }
     Standardise(&here_);
+    Report();
+    return OkStatus();
+  }
+
+  /// Goes to where the caller wants to begin.
+  Status GoOn() {
+    if (options_.start.size() == 0 || penalty_.path > 0) return OkStatus();
+    TENON_ASSIGN_OR_RETURN(here_, At(options_.start.cwiseProduct(scales_)));
     Report();
     return OkStatus();
   }
@@ -141,7 +151,8 @@ class PenalisedScoring {
 
   void Report() const {
     if (!options_.progress) return;
-    options_.progress(passes_.passes(), here_.deviance, ResidualHere(now_));
+    options_.progress(passes_.passes(), here_.deviance, ResidualHere(now_),
+                      here_.at.cwiseQuotient(scales_));
   }
 
   /// The minimum of the approximation here and the penalty. The intercept is free: the others'

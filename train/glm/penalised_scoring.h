@@ -17,8 +17,13 @@ struct PenalisedScoringOptions {
   int max_passes = 50;  // for each lambda
   /// The end: a residual of at most this. The second one is that of each fit of a path.
   double tolerance = 1e-11, path_tolerance = 1e-7;
-  /// Called after each pass.
-  std::function<void(int pass, double deviance, double residual)> progress = nullptr;
+  /// The coefficients to go on from, in units of the design, where there is no path; empty: from
+  /// the intercept alone, which has a pass in any case.
+  Eigen::VectorXd start = {};
+  /// Called after each pass with the coefficients that it was at, in units of the design.
+  std::function<void(int pass, double deviance, double residual,
+                     const Eigen::VectorXd& coefficients)>
+      progress = nullptr;
 };
 
 /// A minimum of deviance / 2 + the penalty.
