@@ -69,6 +69,7 @@ void TableTasks::Build(const std::vector<std::string>& devices) {
     coefficients_ = Placeholder(DType::kDouble, {-1}, {.name = "coefficients"});
   }
   std::vector<std::vector<Output>> sums(std::size(kPassNames));
+  std::vector<Output> scores;
   for (const std::string& device : devices) {
     const DeviceScope scope(device);
     Part part;
@@ -89,12 +90,14 @@ void TableTasks::Build(const std::vector<std::string>& devices) {
     for (size_t p = 0; p < sums.size(); ++p) {
       sums[p].push_back(TenonGlmSums(table, design_, coefficients_, kPassNames[p]));
     }
+    scores.push_back(TenonGlmScores(table, design_, coefficients_));
     parts_.push_back(std::move(part));
   }
   const DeviceScope first(devices[0]);
   for (const auto& of_tasks : sums) {
     sums_.push_back(of_tasks.size() == 1 ? of_tasks[0] : AddN(of_tasks));
   }
+  scores_ = scores.size() == 1 ? scores[0] : AddN(scores);
 }
 
 Status TableTasks::ReadUnits(const std::vector<TableShard::ReadUnit>& units) {
@@ -210,6 +213,15 @@ StatusOr<std::vector<double>> TableTasks::Sums(const GlmSumsLayout& layout,
       {{design_, Tensor::Scalar<TString>(SerializeDesign(layout.design()))},
        {coefficients_, Tensor::Vector<double>(values)}},
       sums_[static_cast<size_t>(layout.pass())]);
+}
+
+StatusOr<std::vector<double>> TableTasks::Scores(const GlmDesign& design,
+                                                 absl::Span<const double> coefficients) {
+  const std::vector<double> values(coefficients.begin(), coefficients.end());
+  return session_->Run<std::vector<double>>(
+      {{design_, Tensor::Scalar<TString>(SerializeDesign(design))},
+       {coefficients_, Tensor::Vector<double>(values)}},
+      scores_);
 }
 
 }  // namespace tenon

@@ -55,6 +55,9 @@ class TableTasks {
   /// Makes a pass over all rows. `layout` is of a design over the schema's columns.
   StatusOr<std::vector<double>> Sums(const GlmSumsLayout& layout,
                                      absl::Span<const double> coefficients);
+  /// The scores of all rows (AddGlmScores). `design` is over the schema's columns.
+  StatusOr<std::vector<double>> Scores(const GlmDesign& design,
+                                       absl::Span<const double> coefficients);
 
  private:
   /// The nodes of a task.
@@ -78,6 +81,7 @@ class TableTasks {
   std::vector<Part> parts_;
   Output column_, most_, levels_, design_, coefficients_;
   std::vector<Output> sums_;  // by GlmPass
+  Output scores_;
   std::unique_ptr<Session> session_;
 };
 
