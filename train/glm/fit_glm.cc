@@ -11,6 +11,8 @@
 #include "runtime/device/machine_clock.h"
 #include "runtime/session/local_session.h"
 #include "train/glm/describe_fit.h"
+#include "train/glm/equation_of_fit.h"
+#include "train/glm/evaluate_glm.h"
 #include "train/glm/fisher_scoring.h"
 #include "train/glm/glm_model.h"
 
@@ -40,6 +42,9 @@ class Fitter {
     TENON_RETURN_IF_ERROR(Solve());
     TENON_RETURN_IF_ERROR(FindNullDeviance());
     DescribeFit(fitted_, &result_);
+    result_.equation =
+        EquationOf(fitted_, result_.formula, options_.weights, tasks_->schema(), columns_, kinds_);
+    TENON_RETURN_IF_ERROR(AddMetrics());
     result_.seconds = std::chrono::duration<double>(MachineClock().Now() - begin).count();
     return std::move(result_);
   }
@@ -207,6 +212,32 @@ class Fitter {
     };
     TENON_ASSIGN_OR_RETURN(fitted_.fit,
                            FitByFisherScoring(*fitted_.model, StartOfIntercept(), pass, options));
+    return OkStatus();
+  }
+
+  Status AddMetrics() {
+    const GlmDesign& design = fitted_.model->design();
+    const GlmSumsLayout layout(design, GlmPass::kDeviance);
+    std::vector<double> coefficients(design.num_columns());
+    const auto& places = fitted_.model->places();
+    for (size_t j = 0; j < places.size(); ++j) {
+      coefficients[layout.first_column(places[j].group) + places[j].level] =
+          fitted_.fit.coefficients[static_cast<int64_t>(j)];
+    }
+    TENON_ASSIGN_OR_RETURN(const std::vector<double> scores, tasks_->Scores(design, coefficients));
+    GlmMetrics training = MetricsOf(options_.family, scores);
+    training.data = "training";
+    training.rows_without_prediction = 0;  // these rows are no part of the fit
+    result_.metrics.push_back(std::move(training));
+    if (options_.evaluation.empty()) return OkStatus();
+    TENON_ASSIGN_OR_RETURN(GlmEvaluation evaluation,
+                           EvaluateGlm(*result_.equation, options_.evaluation,
+                                       {options_.max_rejects, options_.unit_bytes, options_.devices,
+                                        options_.make_session}));
+    result_.metrics.push_back(std::move(evaluation.metrics));
+    if (!evaluation.gaps.empty()) {
+      result_.warnings.push_back(StrCat("evaluation: ", evaluation.gaps));
+    }
     return OkStatus();
   }
 

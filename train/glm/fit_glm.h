@@ -34,7 +34,9 @@ struct GlmOptions {
   TableFormat format = {};
   std::vector<std::string> categories = {};  // columns of texts, whatever their values
   int64_t max_rejects = 0;                   // records that may be left out
-  int64_t unit_bytes = int64_t{8} << 20;     // the size of a part that is read by itself
+  /// Other tables, of whose rows the result has metrics too; none: none.
+  std::vector<std::string> evaluation = {};
+  int64_t unit_bytes = int64_t{8} << 20;  // the size of a part that is read by itself
 
   /// CPU devices of the tasks that read the table, and how a session is opened on them; without the
   /// second, in this process.

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "train/glm/binary_metrics.h"
+#include "train/glm/glm_equation.h"
 
 // A fitted generalised linear model as its user has it: numbers and names, without the data.
 
@@ -126,8 +127,9 @@ struct GlmResult {
   double alpha = 0, lambda = 0;  // as glmnet counts them, where the penalty was given so
   std::string objective;         // what was made least, in words
 
-  std::vector<std::string> warnings;  // lines
-  std::vector<GlmMetrics> metrics;    // of training, and of evaluation if there is any
+  std::vector<std::string> warnings;    // lines
+  std::vector<GlmMetrics> metrics;      // of training, and of evaluation if there is any
+  std::optional<GlmEquation> equation;  // what predicts
 
   /// Estimates under a penalty are biased on purpose, and have no standard errors.
   bool is_penalised() const { return ridge > 0 || lasso > 0 || lambda > 0; }

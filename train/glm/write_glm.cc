@@ -10,19 +10,12 @@
 #include "core/tensor/tensor.h"
 #include "data/arrays/npy.h"
 #include "data/files/path.h"
+#include "train/glm/csv_field.h"
 #include "train/glm/glm_pictures.h"
 #include "train/glm/json_text.h"
 
 namespace tenon {
 namespace {
-
-/// A field as RFC 4180 has it: in quotes where it must be.
-std::string CsvField(std::string_view text) {
-  if (text.find_first_of("\",\r\n") == std::string_view::npos) return std::string(text);
-  std::string out = "\"";
-  for (const char c : text) out.append(c == '"' ? 2 : 1, c);
-  return out + "\"";
-}
 
 std::string CsvNumber(double value) { return std::isnan(value) ? "" : ShortestText(value); }
 
