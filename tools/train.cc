@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "distributed/protocol/task_role.h"
 #include "tools/commands.h"
+#include "tools/replica_arguments.h"
 #include "tools/train_linear.h"
 #include "tools/train_mnist.h"
 #include "train/sessions/stop_signal.h"
@@ -67,18 +67,10 @@ void AddTrainCommand(CLI::App& app, const OpRegistry& ops, Command* chosen) {
                    "Of the first step; it falls to nothing at the end, but for classic, where it "
                    "stays; default: 0.001")
       ->check(Above(0));
-  auto* ps = mnist->add_option("--ps_hosts", flags->replica.ps_hosts, "host:port,...");
-  auto* workers = mnist->add_option("--worker_hosts", flags->replica.worker_hosts, "host:port,...");
-  auto* job = mnist->add_option("--job_name", flags->replica.job_name, "ps or worker")
-                  ->check(CLI::IsMember({kParameterServerJob, kWorkerJob}));
-  mnist->add_option("--task_index", flags->replica.task_index, "Number of this task in its job")
-      ->check(AtLeast(0))
-      ->needs(workers);
-  ps->needs(workers)->needs(job);
-  workers->needs(ps);
-  job->needs(ps);
+  AddReplicaFlags(*mnist, &flags->replica);
+  mnist->get_option("--worker_hosts")->needs(mnist->get_option("--ps_hosts"));
   flags->access.AddTo(*mnist);
-  AddTrainLinearCommand(*train, chosen);
+  AddTrainLinearCommand(*train, ops, chosen);
   mnist->callback([=, &ops] {
     *chosen = [flags, &ops] {
       const int code = Report(TrainMnist(*flags, ops));

@@ -8,7 +8,10 @@
 
 #include "core/base/parallel.h"
 #include "core/base/strings.h"
+#include "tools/access_flags.h"
+#include "tools/replica_arguments.h"
 #include "train/glm/fit_glm.h"
+#include "train/glm/glm_cluster.h"
 #include "train/glm/print_glm.h"
 #include "train/glm/write_glm.h"
 
@@ -16,6 +19,8 @@ namespace tenon::tools {
 namespace {
 
 struct TrainLinearFlags {
+  ReplicaFlags replica;
+  ServerAccessFlags access;
   std::string formula;
   std::vector<std::string> files;
   std::string family = "gaussian", link, weights, separated = "drop", format = "csv", model_dir;
@@ -58,10 +63,8 @@ StatusOr<GlmOptions> OptionsOf(const TrainLinearFlags& flags) {
   return options;
 }
 
-Status TrainLinear(const TrainLinearFlags& flags) {
-  TENON_ASSIGN_OR_RETURN(const GlmOptions options, OptionsOf(flags));
-  if (flags.threads > 0) SetThreadBudget(flags.threads);
-  TENON_ASSIGN_OR_RETURN(const GlmResult result, FitGlm(flags.formula, flags.files, options));
+/// Prints and writes what was fitted.
+Status ShowResult(const TrainLinearFlags& flags, const GlmResult& result) {
   if (!flags.quiet) {
     GlmPrintOptions print = {.all = flags.all};
     if (!flags.model_dir.empty()) print.coefficients_file = flags.model_dir + "/coefficients.csv";
@@ -77,15 +80,35 @@ Status TrainLinear(const TrainLinearFlags& flags) {
                             " passes");
 }
 
+Status TrainLinear(const TrainLinearFlags& flags, const OpRegistry& ops) {
+  TENON_ASSIGN_OR_RETURN(const GlmOptions options, OptionsOf(flags));
+  if (flags.threads > 0) SetThreadBudget(flags.threads);
+  if (flags.replica.job_name.empty()) {
+    if (const Status s = CheckNoTfConfig(); !s.ok()) return WrongUsage(Message(s));
+    TENON_ASSIGN_OR_RETURN(const GlmResult result, FitGlm(flags.formula, flags.files, options));
+    return ShowResult(flags, result);
+  }
+  TENON_ASSIGN_OR_RETURN(ServerOptions server_options, flags.replica.Options());
+  server_options.notice = PrintNotice;
+  TENON_RETURN_IF_ERROR(flags.access.ApplyTo(&server_options));
+  return RunGlmTask(server_options, ops, [&](Server& server) -> Status {
+    TENON_ASSIGN_OR_RETURN(
+        const GlmResult result,
+        FitGlmOnWorkers(server, flags.formula, flags.files, options, PrintNotice));
+    return ShowResult(flags, result);
+  });
+}
+
 }  // namespace
 
-void AddTrainLinearCommand(CLI::App& train, Command* chosen) {
+void AddTrainLinearCommand(CLI::App& train, const OpRegistry& ops, Command* chosen) {
   auto flags = std::make_shared<TrainLinearFlags>();
   CLI::App* linear = train.add_subcommand(
       "linear",
       "Linear, logistic and Poisson regression from files, exact, with what R's summary(glm) "
       "prints: tenon train linear 'late ~ C(month) + carrier + distance' flights.csv --family "
-      "binomial");
+      "binomial; in this process, or on the workers of a cluster (tenon launch --ps 0 --workers 4 "
+      "-- tenon train linear ...)");
   linear
       ->add_option("formula", flags->formula,
                    "The model as R writes it: +, :, *, -, ., C(x, ref=v), I(x^2), log, cut(x, 1, "
@@ -129,7 +152,10 @@ void AddTrainLinearCommand(CLI::App& train, Command* chosen) {
       ->check(AtLeast(1));
   linear->add_flag("--all", flags->all, "Print every coefficient, not the 20 largest |z| alone");
   linear->add_flag("--quiet", flags->quiet, "Print nothing but errors");
-  linear->callback([=] { *chosen = [flags] { return Report(TrainLinear(*flags)); }; });
+  AddReplicaFlags(*linear, &flags->replica);
+  flags->access.AddTo(*linear);
+  linear->callback(
+      [=, &ops] { *chosen = [flags, &ops] { return Report(TrainLinear(*flags, ops)); }; });
 }
 
 }  // namespace tenon::tools

@@ -16,7 +16,9 @@ StatusOr<ServerOptions> ReplicaFlags::Options() const {
   ServerOptions options;
   options.job = job_name;
   options.task = task_index;
-  TENON_RETURN_IF_ERROR(options.cluster.AddJob(kParameterServerJob, ps_hosts));
+  if (!ps_hosts.empty()) {
+    TENON_RETURN_IF_ERROR(options.cluster.AddJob(kParameterServerJob, ps_hosts));
+  }
   TENON_RETURN_IF_ERROR(options.cluster.AddJob(kWorkerJob, worker_hosts));
   TENON_ASSIGN_OR_RETURN(options.credentials, ReadCredentials(credentials));
   options.insecure = insecure;

@@ -21,12 +21,20 @@ int32_t NextWhole(double number, double factor) {
   return static_cast<int32_t>(number == number ? within : 0);
 }
 
+/// `whole` divided by `factor`, of which `inverse` is 1 / factor: the quotient's remainder corrects
+/// it (Markstein 1990), in a third of a division's time. Who packs numbers sees that it is right.
+double Quotient(double whole, double factor, double inverse) {
+  const double quotient = whole * inverse;
+  return std::fma(std::fma(-quotient, factor, whole), inverse, quotient);
+}
+
 /// Whether all numbers are whole ones divided by `factor`, bit for bit (there is no whole minus
 /// zero). A loop without branches, which the compiler makes one of vectors.
 bool AreWhole(absl::Span<const double> numbers, double factor) {
+  const double inverse = 1 / factor;
   uint64_t different = 0;
   for (const double number : numbers) {
-    const double back = static_cast<double>(NextWhole(number, factor)) / factor;
+    const double back = Quotient(static_cast<double>(NextWhole(number, factor)), factor, inverse);
     const bool same = std::bit_cast<uint64_t>(back) == std::bit_cast<uint64_t>(number);
     different |= static_cast<uint64_t>(!same & (number == number));
   }
@@ -108,14 +116,18 @@ int64_t PackedColumn::bytes() const {
 }
 
 void PackedColumn::CopyNumbers(int64_t begin, int64_t count, double* out) const {
-  const double divisor = divisor_;
+  const double divisor = divisor_, inverse = 1 / divisor_;
   std::visit(
       [&]<typename T>(const CountedVector<T>& values) {
         const T* const from = values.data() + begin;
-        for (int64_t i = 0; i < count; ++i) {
-          const auto value = static_cast<double>(from[i]) / divisor;
-          const bool missing = std::is_integral_v<T> && from[i] == std::numeric_limits<T>::min();
-          out[i] = missing ? std::numeric_limits<double>::quiet_NaN() : value;
+        if constexpr (std::is_floating_point_v<T>) {
+          std::copy_n(from, count, out);
+        } else {
+          for (int64_t i = 0; i < count; ++i) {
+            const double value = Quotient(static_cast<double>(from[i]), divisor, inverse);
+            const bool missing = from[i] == std::numeric_limits<T>::min();
+            out[i] = missing ? std::numeric_limits<double>::quiet_NaN() : value;
+          }
         }
       },
       values_);

@@ -121,6 +121,12 @@ Status TableShard::CheckRead() const {
   return OkStatus();
 }
 
+int64_t TableShard::num_rows() const {
+  int64_t rows = 0;
+  for (const UnitRead& unit : read_) rows += unit.report.num_rows;
+  return rows;
+}
+
 bool TableShard::IsText(int64_t column) const {
   const auto with_rows = std::find_if(read_.begin(), read_.end(),
                                       [](const UnitRead& u) { return u.report.num_rows > 0; });

@@ -66,6 +66,8 @@ class TableShard {
 
   /// FailedPrecondition unless every unit was read, in columns that are of one kind each.
   Status CheckRead() const;
+  /// The rows of the units that were read.
+  int64_t num_rows() const;
   /// Whether a column is of texts, in the units that have rows.
   bool IsText(int64_t column) const;
   /// Whether that is so of every unit that was read, and the column was not recoded.

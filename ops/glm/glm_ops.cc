@@ -28,6 +28,7 @@ struct PassState : KernelState {
 /// InvalidArgument where a design has a column for numbers that a shard has texts in, or the other
 /// way round.
 Status CheckKinds(const GlmDesign& design, const TableShard& shard) {
+  if (shard.num_rows() == 0) return OkStatus();
   const auto check = [&](int64_t column, bool as_text) -> Status {
     if (column < 0 || shard.IsText(column) == as_text) return OkStatus();
     return InvalidArgument("column ", column, " of the table has ", as_text ? "numbers" : "texts",

@@ -9,7 +9,6 @@
 
 #include "ops/glm/glm_rows.h"
 #include "ops/glm/row_shares.h"
-#include "ops/glm/scattered_sums.h"
 
 namespace tenon {
 namespace {
@@ -167,16 +166,18 @@ class Adder {
   }
 
   void AddProducts() {
-    const int64_t n = chunk_.count, k = layout_.num_plain(), width = k + 1;
-    weighted_.resize(n * width);
-    row_targets_.clear();
+    const int64_t n = chunk_.count, k = layout_.num_plain(), width = layout_.coded_width();
+    weighted_.resize(kChunk * width);
+    plain_.clear();
     for (int64_t p = 0; p < k; ++p) {
       const double* const x = NumbersOf(layout_.plain_groups()[p]);
       for (int64_t i = 0; i < n; ++i) weighted_[i * width + p] = information_[i] * x[i];
-      row_targets_.push_back({sums_.data() + layout_.PlainRow(p), zeros_.data(), x});
+      plain_.push_back(x);
     }
     for (int64_t i = 0; i < n; ++i) weighted_[i * width + k] = scores_[i];
+    AddProductsTo(sums_.data() + layout_.PlainRow(0), n, width, plain_, weighted_.data());
     SetPlaces();
+    row_targets_.clear();
     for (int64_t c = 0; c < num_coded(); ++c) {
       row_targets_.push_back({sums_.data() + layout_.CodedRow(c, 0), places_[c].data(),
                               NumbersOf(layout_.coded_groups()[c])});
@@ -228,6 +229,7 @@ class Adder {
   CountedVector<double> predictor_, information_, scores_, weighted_;
   std::vector<CountedVector<int32_t>> places_, pair_places_;  // by coded group, by pair of these
   std::vector<CountedVector<double>> products_;
+  std::vector<const double*> plain_;
   std::vector<RowTarget> row_targets_;
   std::vector<NumberTarget> number_targets_;
 };

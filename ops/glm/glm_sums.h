@@ -9,6 +9,7 @@
 #include "core/memory/counted_memory.h"
 #include "data/table/table_shard.h"
 #include "ops/glm/glm_design.h"
+#include "ops/glm/scattered_sums.h"
 
 namespace tenon {
 
@@ -42,8 +43,9 @@ struct GlmTotals {
 /// with the response); for those with products
 ///   K x (K + 1)    products of the numbers of the K groups with each other and with scores
 ///   L x (K + 1)    of each group with factors, for each of its L columns: the same
-/// and for each two groups i <= j with factors the products of their columns: one for each level
-/// where both have the same factors, else L_i x L_j.
+/// where zeros fill rows of K + 1 up to a PaddedWidth, and for each two groups i <= j with factors
+/// the products of their columns: one for each level where both have the same factors, else L_i x
+/// L_j.
 class GlmSumsLayout {
  public:
   /// `design`, which must outlive this, was checked.
@@ -65,8 +67,8 @@ class GlmSumsLayout {
   int64_t num_plain() const { return static_cast<int64_t>(plain_.size()); }
   /// How many numbers a plain or coded column has in kRows or with products, and where they begin.
   /// `index` is in plain_groups or coded_groups.
-  int64_t plain_width() const { return pass_ == GlmPass::kRows ? 3 : num_plain() + 1; }
-  int64_t coded_width() const { return pass_ == GlmPass::kRows ? 2 : num_plain() + 1; }
+  int64_t plain_width() const { return pass_ == GlmPass::kRows ? 3 : PaddedWidth(num_plain() + 1); }
+  int64_t coded_width() const { return pass_ == GlmPass::kRows ? 2 : PaddedWidth(num_plain() + 1); }
   int64_t PlainRow(int64_t index) const { return GlmTotals::kNumbers + index * plain_width(); }
   int64_t CodedRow(int64_t index, int64_t level) const {
     return coded_rows_[index] + level * coded_width();

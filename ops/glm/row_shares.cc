@@ -57,9 +57,8 @@ Status RowShares::GiveShare(int64_t share, Give give, const FileContext& context
 }
 
 Status RowShares::ForEachChunk(double ns_of_row, Give give, const FileContext& context) const {
-  int64_t num_rows = 0;
-  for (int64_t u = 0; u < shard_.num_units(); ++u) num_rows += shard_.report(u).num_rows;
-  const double cost = ns_of_row * static_cast<double>(num_rows) / static_cast<double>(count_);
+  const double cost =
+      ns_of_row * static_cast<double>(shard_.num_rows()) / static_cast<double>(count_);
   std::vector<Status> ends(count_);
   ParallelFor(count_, cost, [&](int64_t begin, int64_t end) {
     for (int64_t s = begin; s < end; ++s) ends[s] = GiveShare(s, give, context);

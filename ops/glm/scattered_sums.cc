@@ -1,47 +1,98 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/glm/scattered_sums.h"
 
-#include <Eigen/Core>
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <utility>
 
 namespace tenon {
 namespace {
 
-/// Rows up to this width have a loop of their own, whose sums the compiler keeps in registers.
-constexpr int kMostWidth = 16;
 constexpr int kMostAtOnce = 8;
+/// Rows of up to so many vectors have loops of their own, in which the compiler keeps them in
+/// registers.
+constexpr int kMostVectors = 5;
 
-template <int kWidth>
-void AddNarrowRows(absl::Span<const RowTarget> targets, int64_t count, const double* rows) {
-  using Row = Eigen::Array<double, kWidth, 1>;
+/// Numbers that are added by one instruction where the processor has one for four; the compiler's
+/// vectors, since Eigen's products with a number went through memory.
+using Vector = double __attribute__((vector_size(kRowUnit * sizeof(double))));
+
+Vector Load(const double* from) {
+  Vector vector;
+  std::memcpy(&vector, from, sizeof(vector));
+  return vector;
+}
+void Store(Vector vector, double* to) { std::memcpy(to, &vector, sizeof(vector)); }
+
+template <int kVectors>
+void AddShortRows(absl::Span<const RowTarget> targets, int64_t count, const double* rows) {
   for (int64_t r = 0; r < count; ++r) {
-    const Row row = Eigen::Map<const Row>(rows + r * kWidth);
+    std::array<Vector, kVectors> row;
+    for (int v = 0; v < kVectors; ++v) row[v] = Load(rows + kRowUnit * v);
     for (const RowTarget& t : targets) {
-      Eigen::Map<Row>(t.sums + t.places[r]) += t.factors[r] * row;
+      double* const to = t.sums + t.places[r];
+      const double factor = t.factors[r];
+      for (int v = 0; v < kVectors; ++v) {
+        Store(Load(to + kRowUnit * v) + factor * row[v], to + kRowUnit * v);
+      }
     }
+    rows += kVectors * kRowUnit;
   }
 }
 
-void AddWideRows(absl::Span<const RowTarget> targets, int64_t count, int64_t width,
+void AddLongRows(absl::Span<const RowTarget> targets, int64_t count, int64_t width,
                  const double* rows) {
-  using Row = Eigen::ArrayXd;
-  for (int64_t r = 0; r < count; ++r) {
-    const Eigen::Map<const Row> row(rows + r * width, width);
+  for (int64_t r = 0; r < count; ++r, rows += width) {
     for (const RowTarget& t : targets) {
-      Eigen::Map<Row>(t.sums + t.places[r], width) += t.factors[r] * row;
+      double* const to = t.sums + t.places[r];
+      const double factor = t.factors[r];
+      for (int64_t v = 0; v < width; v += kRowUnit) {
+        Store(Load(to + v) + factor * Load(rows + v), to + v);
+      }
     }
   }
 }
 
-using NarrowAdder = void (*)(absl::Span<const RowTarget> targets, int64_t count,
-                             const double* rows);
+using RowsAdder = void (*)(absl::Span<const RowTarget> targets, int64_t count, const double* rows);
 
-template <int... kWidths>
-constexpr std::array<NarrowAdder, sizeof...(kWidths)> NarrowAdders(
-    std::integer_sequence<int, kWidths...>) {
-  return {AddNarrowRows<kWidths + 1>...};
+template <int... kCounts>
+constexpr std::array<RowsAdder, sizeof...(kCounts)> RowsAdders(
+    std::integer_sequence<int, kCounts...>) {
+  return {AddShortRows<kCounts + 1>...};
+}
+
+template <int kLeft>
+void AddSomeProducts(double* sums, int64_t count, int64_t width, const double* const* left,
+                     const double* rows) {
+  for (int64_t v = 0; v < width; v += kRowUnit) {
+    // Sums of rows with even and with odd numbers: an addition waits for the one before.
+    std::array<Vector, kLeft> even = {}, odd = {};
+    int64_t r = 0;
+    for (; r + 1 < count; r += 2) {
+      const Vector row = Load(rows + r * width + v), next = Load(rows + (r + 1) * width + v);
+      for (int l = 0; l < kLeft; ++l) {
+        even[l] += left[l][r] * row;
+        odd[l] += left[l][r + 1] * next;
+      }
+    }
+    if (r < count) {
+      for (int l = 0; l < kLeft; ++l) even[l] += left[l][r] * Load(rows + r * width + v);
+    }
+    for (int l = 0; l < kLeft; ++l) {
+      double* const to = sums + l * width + v;
+      Store(Load(to) + even[l] + odd[l], to);
+    }
+  }
+}
+
+using ProductsAdder = void (*)(double* sums, int64_t count, int64_t width,
+                               const double* const* left, const double* rows);
+
+template <int... kCounts>
+constexpr std::array<ProductsAdder, sizeof...(kCounts)> ProductsAdders(
+    std::integer_sequence<int, kCounts...>) {
+  return {AddSomeProducts<kCounts + 1>...};
 }
 
 template <int... kTargets>
@@ -71,9 +122,19 @@ constexpr std::array<NumbersAdder, sizeof...(kCounts)> NumbersAdders(
 
 void AddRowsTo(absl::Span<const RowTarget> targets, int64_t count, int64_t width,
                const double* rows) {
-  static constexpr auto kAdders = NarrowAdders(std::make_integer_sequence<int, kMostWidth>());
-  if (width > kMostWidth) return AddWideRows(targets, count, width, rows);
-  kAdders[width - 1](targets, count, rows);
+  static constexpr auto kAdders = RowsAdders(std::make_integer_sequence<int, kMostVectors>());
+  if (width > kMostVectors * kRowUnit) return AddLongRows(targets, count, width, rows);
+  kAdders[width / kRowUnit - 1](targets, count, rows);
+}
+
+void AddProductsTo(double* sums, int64_t count, int64_t width, absl::Span<const double* const> left,
+                   const double* rows) {
+  static constexpr auto kAdders = ProductsAdders(std::make_integer_sequence<int, kMostAtOnce>());
+  const size_t groups = (left.size() + kMostAtOnce - 1) / kMostAtOnce;
+  for (size_t g = 0; g < groups; ++g) {
+    const size_t begin = g * left.size() / groups, end = (g + 1) * left.size() / groups;
+    kAdders[end - begin - 1](sums + begin * width, count, width, &left[begin], rows);
+  }
 }
 
 void AddNumbersTo(absl::Span<const NumberTarget> targets, int64_t count) {

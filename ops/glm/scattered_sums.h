@@ -11,6 +11,10 @@
 
 namespace tenon {
 
+/// The width of rows is a multiple of this, with zeros at their ends.
+inline constexpr int64_t kRowUnit = 4;
+inline int64_t PaddedWidth(int64_t width) { return (width + kRowUnit - 1) / kRowUnit * kRowUnit; }
+
 /// Where multiples of rows are added: factors[r] * row r to the numbers from sums[places[r]] on.
 struct RowTarget {
   double* sums;
@@ -21,6 +25,9 @@ struct RowTarget {
 /// Adds `count` rows of `width` numbers each.
 void AddRowsTo(absl::Span<const RowTarget> targets, int64_t count, int64_t width,
                const double* rows);
+/// Adds left[l][r] * row r, over all rows, to row l of `sums`.
+void AddProductsTo(double* sums, int64_t count, int64_t width, absl::Span<const double* const> left,
+                   const double* rows);
 
 /// Where numbers are added: numbers[r] to sums[places[r]].
 struct NumberTarget {

@@ -27,7 +27,8 @@ def by_pkg_config(prefix, programs):
 
 def installed_for_people(prefix):
     for path in ("share/man/man1/tenon.1", "share/bash-completion/completions/tenon",
-                 "share/doc/Tenon/docs/cpp.md", "share/doc/Tenon/LICENSE", "share/tenon/examples/README.md"):
+                 "share/doc/Tenon/docs/cpp.md", "share/doc/Tenon/LICENSE", "share/tenon/examples/README.md",
+                 "share/tenon/flights/flights_sample.csv.gz"):
         assert os.path.getsize(os.path.join(prefix, path)) > 0, path
 
 

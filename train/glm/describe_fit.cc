@@ -7,6 +7,7 @@
 #include <numbers>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "core/base/strings.h"
 #include "train/glm/inference.h"
@@ -14,7 +15,7 @@
 namespace tenon {
 namespace {
 
-constexpr size_t kWarnedLevels = 5;
+constexpr size_t kWarnedLevels = 5, kWarnedColumns = 5;
 
 class FitDescriber {
  public:
@@ -173,6 +174,7 @@ class FitDescriber {
     if (fitted_.totals.num_weightless > 0) {
       result_->warnings.push_back(StrCat(fitted_.totals.num_weightless, " rows have no weight"));
     }
+    if (!fit().aliased.empty()) result_->warnings.push_back(WarningOfAliased());
     size_t num_left_out = 0;
     for (const SeparatedLevel& level : fitted_.separated) {
       if (!level.is_kept && ++num_left_out > kWarnedLevels) continue;
@@ -182,6 +184,18 @@ class FitDescriber {
       result_->warnings.push_back(
           StrCat(num_left_out - kWarnedLevels, " more levels are left out like these"));
     }
+  }
+
+  std::string WarningOfAliased() const {
+    std::vector<std::string> names;
+    for (const int64_t j : fit().aliased) {
+      if (names.size() == kWarnedColumns) {
+        names.push_back(StrCat(fit().aliased.size() - kWarnedColumns, " more"));
+        break;
+      }
+      names.push_back(NameOfColumn(fitted_.formula, model_.variables(), model_.columns()[j]));
+    }
+    return StrCat(Join(names, ", "), " cannot be told from what stands before: no estimate (NA)");
   }
 
   std::string WarningOf(const SeparatedLevel& level) const {

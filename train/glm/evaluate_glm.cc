@@ -39,7 +39,8 @@ class Evaluator {
     TENON_ASSIGN_OR_RETURN(schema.header, ReadTableHeader(files, schema.format));
     TENON_ASSIGN_OR_RETURN(columns_, equation_.ColumnsIn(schema.header, /*with_response=*/true));
     schema.columns = columns_.columns();
-    auto units = CutIntoUnits(files, options_.unit_bytes);
+    auto units = CutIntoUnits(
+        files, options_.unit_bytes > 0 ? options_.unit_bytes : TableTasks::UnitBytesOf(files));
     const auto local = [](const Graph& graph) { return MakeLocalSession(graph); };
     TENON_ASSIGN_OR_RETURN(
         tasks_,

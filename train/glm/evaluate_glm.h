@@ -14,8 +14,9 @@
 namespace tenon {
 
 struct EvaluateGlmOptions {
-  int64_t max_rejects = 0;                // records that may be left out
-  int64_t unit_bytes = int64_t{8} << 20;  // the size of a part that is read by itself
+  int64_t max_rejects = 0;  // records that may be left out
+  /// The size of a part that is read by itself; 0: by the size of the whole.
+  int64_t unit_bytes = 0;
   std::vector<std::string> devices = {""};
   TableTasks::SessionMaker make_session = nullptr;  // in this process
 };

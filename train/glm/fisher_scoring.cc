@@ -60,13 +60,10 @@ bool IsWorse(double deviance, double before) {
 
 }  // namespace
 
-StatusOr<FisherScoringFit> FitByFisherScoring(const GlmModel& model, double intercept,
+StatusOr<FisherScoringFit> FitByFisherScoring(const GlmModel& model, const Eigen::VectorXd& start,
                                               const GlmSumsFunction& pass,
                                               const FisherScoringOptions& options) {
   Scoring scoring(model, pass);
-  const auto size = static_cast<int64_t>(model.columns().size());
-  Eigen::VectorXd start = Eigen::VectorXd::Zero(size);
-  if (size > 0 && model.columns()[0].term < 0) start[0] = intercept;
   TENON_ASSIGN_OR_RETURN(Approximation here, scoring.At(start));
   if (here.totals.num_rows == 0) {
     return InvalidArgument("no row is left to fit: ", here.totals.num_missing,
@@ -79,7 +76,8 @@ StatusOr<FisherScoringFit> FitByFisherScoring(const GlmModel& model, double inte
     const Eigen::VectorXd step = cholesky.Solve(here.gradient);
     const double decrement = here.gradient.dot(step);
     if (options.progress) {
-      options.progress(scoring.passes(), here.deviance, std::sqrt(std::max(decrement, 0.0)));
+      options.progress(scoring.passes(), here.deviance, std::sqrt(std::max(decrement, 0.0)),
+                       here.at);
     }
     // The deviance falls by the decrement, if the likelihood is as its approximation.
     fit.converged = decrement <= options.tolerance * 1e-4 * (std::abs(here.deviance) + 0.1);

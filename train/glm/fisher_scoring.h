@@ -21,8 +21,11 @@ struct FisherScoringOptions {
   int max_passes = 30;
   /// The end: a change of the deviance by less than this part, as R's glm() ends.
   double tolerance = 1e-12;
-  /// Called after each pass; the norm is in units of standard errors.
-  std::function<void(int pass, double deviance, double gradient_norm)> progress = nullptr;
+  /// Called after each pass with the coefficients that it was at, in units of the design; the norm
+  /// of the gradient is in units of standard errors.
+  std::function<void(int pass, double deviance, double gradient_norm,
+                     const Eigen::VectorXd& coefficients)>
+      progress = nullptr;
 };
 
 /// A maximum of the likelihood.
@@ -38,9 +41,10 @@ struct FisherScoringFit {
 };
 
 /// Fisher's scoring (iteratively reweighted least squares, McCullagh and Nelder 1989, 2.5), whose
-/// steps are halved while the deviance rises. The model is settled. InvalidArgument when no rows
+/// steps are halved while the deviance rises. `start` is by column of the model, in units of its
+/// design. The model is settled. InvalidArgument when no rows
 /// are left; Internal when a column is aliased in the last step that was not in the first.
-StatusOr<FisherScoringFit> FitByFisherScoring(const GlmModel& model, double intercept,
+StatusOr<FisherScoringFit> FitByFisherScoring(const GlmModel& model, const Eigen::VectorXd& start,
                                               const GlmSumsFunction& pass,
                                               const FisherScoringOptions& options = {});
 

@@ -85,7 +85,8 @@ class Fitter {
     result_.link = NameOf(link_);
     result_.level = options_.level;
     for (const TableFile& file : files) result_.files.push_back({file.path, file.size});
-    auto units = CutIntoUnits(files, options_.unit_bytes);
+    auto units = CutIntoUnits(
+        files, options_.unit_bytes > 0 ? options_.unit_bytes : TableTasks::UnitBytesOf(files));
     const auto local = [](const Graph& graph) { return MakeLocalSession(graph); };
     TENON_ASSIGN_OR_RETURN(
         tasks_,
@@ -206,12 +207,12 @@ class Fitter {
       return Pass(layout, coefficients);
     };
     FisherScoringOptions options;
-    options.progress = [this](int number, double deviance, double gradient) {
+    options.progress = [this](int number, double deviance, double gradient,
+                              const Eigen::VectorXd& coefficients) {
       result_.iterations.push_back({number, deviance, gradient});
-      if (options_.progress) options_.progress(result_.iterations.back());
+      if (options_.progress) options_.progress(result_.iterations.back(), PointOf(coefficients));
     };
-    TENON_ASSIGN_OR_RETURN(fitted_.fit,
-                           FitByFisherScoring(*fitted_.model, StartOfIntercept(), pass, options));
+    TENON_ASSIGN_OR_RETURN(fitted_.fit, FitByFisherScoring(*fitted_.model, Start(), pass, options));
     return OkStatus();
   }
 
@@ -241,6 +242,31 @@ class Fitter {
     return OkStatus();
   }
 
+  std::string ColumnName(size_t column) const {
+    return NameOfColumn(fitted_.formula, fitted_.model->variables(),
+                        fitted_.model->columns()[column]);
+  }
+  GlmPoint PointOf(const Eigen::VectorXd& coefficients) const {
+    const Eigen::VectorXd estimates = fitted_.model->ToUnits(coefficients);
+    GlmPoint point;
+    for (int64_t j = 0; j < estimates.size(); ++j) point[ColumnName(j)] = estimates[j];
+    return point;
+  }
+
+  Eigen::VectorXd Start() const {
+    const size_t size = fitted_.model->columns().size();
+    Eigen::VectorXd start = Eigen::VectorXd::Zero(static_cast<int64_t>(size));
+    if (options_.start.empty()) {
+      if (fitted_.formula.has_intercept) start[0] = StartOfIntercept();
+      return start;
+    }
+    for (size_t j = 0; j < size; ++j) {
+      const auto found = options_.start.find(ColumnName(j));
+      if (found != options_.start.end()) start[static_cast<int64_t>(j)] = found->second;
+    }
+    return fitted_.model->FromUnits(start);
+  }
+
   /// The predictor of the mean response.
   double PredictorOfMean() const {
     return PredictorOf(link_, fitted_.totals.weighted_response / fitted_.totals.weight);
@@ -258,16 +284,17 @@ class Fitter {
   /// The deviance of a model that has an intercept alone, where the formula has one.
   Status FindNullDeviance() {
     std::vector<double> coefficients(fitted_.model->design().num_columns());
+    bool was_the_start = options_.start.empty();
     if (fitted_.formula.has_intercept && fitted_.formula.offsets.empty()) {
       const double predictor = PredictorOfMean();
-      if (std::isfinite(predictor)) {
-        result_.null_deviance = fitted_.fit.start_deviance;
-        return OkStatus();
-      }
-      coefficients[0] = std::copysign(kMostPredictor, predictor);
+      const bool is_finite = std::isfinite(predictor);
+      was_the_start = was_the_start && is_finite;
+      coefficients[0] = is_finite ? predictor : std::copysign(kMostPredictor, predictor);
     } else if (fitted_.formula.has_intercept) {
+      was_the_start = false;
       TENON_ASSIGN_OR_RETURN(coefficients[0], FindNullIntercept());
-    } else {
+    }
+    if (was_the_start) {
       result_.null_deviance = fitted_.fit.start_deviance;
       return OkStatus();
     }

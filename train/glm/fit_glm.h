@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -24,6 +25,9 @@ enum class SeparatedLevels : uint8_t {
   kError,  // InvalidArgument names them
 };
 
+/// Coefficients in the units of the data by their names.
+using GlmPoint = std::map<std::string, double>;
+
 struct GlmOptions {
   GlmFamily family = GlmFamily::kGaussian;
   std::optional<GlmLink> link = std::nullopt;  // the family's default
@@ -36,14 +40,18 @@ struct GlmOptions {
   int64_t max_rejects = 0;                   // records that may be left out
   /// Other tables, of whose rows the result has metrics too; none: none.
   std::vector<std::string> evaluation = {};
-  int64_t unit_bytes = int64_t{8} << 20;  // the size of a part that is read by itself
+  /// The size of a part that is read by itself; 0: by the size of the whole, whatever reads it.
+  int64_t unit_bytes = 0;
 
   /// CPU devices of the tasks that read the table, and how a session is opened on them; without the
   /// second, in this process.
   std::vector<std::string> devices = {""};
   TableTasks::SessionMaker make_session = nullptr;
-  /// Called after each pass over the data.
-  std::function<void(const GlmIteration& iteration)> progress = nullptr;
+  /// The coefficients to begin with, in the units of the data, by their names as R has them; others
+  /// begin at 0. Empty: where the intercept alone is best.
+  GlmPoint start = {};
+  /// Called after each pass of the fit, with the coefficients that it was at.
+  std::function<void(const GlmIteration& iteration, const GlmPoint& at)> progress = nullptr;
 };
 
 /// Fits a generalised linear model to the tables in `files` (FindTableFiles), as R's glm() does.

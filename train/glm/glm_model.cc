@@ -343,6 +343,15 @@ Eigen::VectorXd GlmModel::ToUnits(const Eigen::VectorXd& coefficients) const {
   return raw;
 }
 
+Eigen::VectorXd GlmModel::FromUnits(const Eigen::VectorXd& coefficients) const {
+  Eigen::VectorXd own = coefficients;
+  for (int64_t j = 0; j < own.size(); ++j) {
+    if (centers_[j] != 0) own[0] += centers_[j] * coefficients[j];
+    own[j] /= scales_[j];
+  }
+  return own;
+}
+
 Eigen::MatrixXd GlmModel::CovarianceToUnits(const Eigen::MatrixXd& covariance) const {
   Eigen::MatrixXd by_rows(covariance.rows(), covariance.cols());
   for (int64_t j = 0; j < covariance.cols(); ++j) by_rows.col(j) = ToUnits(covariance.col(j));

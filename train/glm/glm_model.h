@@ -81,6 +81,8 @@ class GlmModel {
   /// The coefficients of the columns in the units of the data, of those of design(), and as a
   /// matrix.
   Eigen::VectorXd ToUnits(const Eigen::VectorXd& coefficients) const;
+  /// The way back.
+  Eigen::VectorXd FromUnits(const Eigen::VectorXd& coefficients) const;
   Eigen::MatrixXd CovarianceToUnits(const Eigen::MatrixXd& covariance) const;
   /// The standard deviation of a column's number; 1 without one.
   double deviation(size_t column) const { return deviations_[column]; }

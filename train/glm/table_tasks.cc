@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/glm/table_tasks.h"
 
+#include <algorithm>
 #include <map>
 #include <utility>
 
@@ -19,6 +20,11 @@ namespace {
 // In the order of GlmPass.
 constexpr const char* kPassNames[] = {"deviance", "gradient", "rows", "newton", "squares"};
 
+/// A table has so many parts, unless these would be smaller or larger than is good: enough for
+/// tens of workers to have about as much work each.
+constexpr int64_t kUnits = 64;
+constexpr int64_t kLeastUnitBytes = int64_t{128} << 10, kMostUnitBytes = int64_t{8} << 20;
+
 Output TextFeed(const char* name) { return Placeholder(DType::kString, {}, {.name = name}); }
 
 }  // namespace
@@ -30,6 +36,12 @@ TableTasks::TableTasks(std::vector<TableFile> files, TableSchema schema,
       units_(std::move(units)),
       reports_(units_.size()),
       graph_(AllOps()) {}
+
+int64_t TableTasks::UnitBytesOf(const std::vector<TableFile>& files) {
+  int64_t bytes = 0;
+  for (const TableFile& file : files) bytes += file.size;
+  return std::clamp(bytes / kUnits, kLeastUnitBytes, kMostUnitBytes);
+}
 
 StatusOr<std::unique_ptr<TableTasks>> TableTasks::Open(std::vector<TableFile> files,
                                                        TableSchema schema,

@@ -26,6 +26,9 @@ class TableTasks {
   /// Opens a session on a graph.
   using SessionMaker = std::function<StatusOr<std::unique_ptr<Session>>(const Graph& graph)>;
 
+  /// The size of units by that of the whole table, whatever reads it.
+  static int64_t UnitBytesOf(const std::vector<TableFile>& files);
+
   /// Deals the units to `devices`, a CPU device of each task ("/job:worker/task:0"; "" for where
   /// the session is), in turn.
   static StatusOr<std::unique_ptr<TableTasks>> Open(std::vector<TableFile> files,

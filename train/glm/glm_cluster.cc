@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/glm/glm_cluster.h"
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <thread>
+#include <utility>
+
+#include "core/base/strings.h"
+#include "core/device/device_name.h"
+#include "distributed/protocol/task_role.h"
+#include "train/one_line.h"
+
+namespace tenon {
+namespace {
+
+constexpr char kEnded[] = "the fit has ended";
+constexpr std::chrono::seconds kChiefPause{1};
+/// A chief that starts needs some time, and so does one that is started again.
+constexpr std::chrono::seconds kChiefDeadline{60};
+/// Failures one after the other, with no pass between them, until a fit is given up.
+constexpr int kMostFailures = 10;
+
+bool IsChief(const std::string& job, int task) { return job == kWorkerJob && task == 0; }
+
+/// Ends a server when its chief is gone.
+class ChiefWatch {
+ public:
+  ChiefWatch(Server& server, Clock& clock) : server_(server), clock_(clock) {
+    watcher_ = std::jthread([this](const std::stop_token& end) { Watch(end); });
+  }
+  /// Whether it has ended the server.
+  bool is_gone() const { return is_gone_; }
+
+ private:
+  void Watch(const std::stop_token& end) {
+    Clock::Time heard = clock_.Now();
+    while (!end.stop_requested()) {
+      clock_.SleepFor(kChiefPause);
+      // Who answers late is busy or slow, and is there.
+      const bool is_there = server_.AskIfAlive(kWorkerJob, 0).code() != StatusCode::kUnavailable;
+      const Clock::Time now = clock_.Now();
+      if (is_there) heard = now;
+      if (now - heard < kChiefDeadline) continue;
+      is_gone_ = true;
+      server_.Shutdown();
+      return;
+    }
+  }
+
+  Server& server_;
+  Clock& clock_;
+  std::atomic<bool> is_gone_ = false;
+  std::jthread watcher_;
+};
+
+Status ServeChief(Server& server, const ServerOptions& options) {
+  const ChiefWatch watch(server, *options.clock);
+  server.WaitForShutdown();
+  const std::string why = server.why_it_ended();
+  if (why == kEnded) return OkStatus();
+  if (watch.is_gone()) {
+    return Unavailable("the chief, ", TaskName(kWorkerJob, 0), ", has not answered for ",
+                       kChiefDeadline.count(), " s");
+  }
+  return Aborted(why);
+}
+
+/// Whether a fit failed because a task was gone or has been started anew.
+bool IsLoss(const Status& status) {
+  return status.code() == StatusCode::kUnavailable || status.code() == StatusCode::kAborted;
+}
+
+}  // namespace
+
+Status RunGlmTask(const ServerOptions& options, const OpRegistry& registry,
+                  const std::function<Status(Server& server)>& fit) {
+  TENON_ASSIGN_OR_RETURN(const std::unique_ptr<Server> server, Server::Start(options, registry));
+  if (!IsChief(options.job, options.task)) return ServeChief(*server, options);
+  const Status status = fit(*server);
+  const Status why =
+      status.ok() ? FailedPrecondition(kEnded)
+                  : WithMessage(status, StrCat("the chief failed: ", OneLine(Message(status))));
+  for (const char* job : {kParameterServerJob, kWorkerJob}) server->EndTasks(job, why);
+  return status;
+}
+
+StatusOr<GlmResult> FitGlmOnWorkers(Server& server, std::string_view formula,
+                                    const std::vector<std::string>& files, GlmOptions glm,
+                                    const std::function<void(const std::string& line)>& notice) {
+  const int num_workers = server.cluster().NumTasks(kWorkerJob);
+  std::vector<bool> takes_part(num_workers, true);
+  glm.make_session = [&server](const Graph& graph) { return server.MakeSession(graph); };
+  int failures = 0;
+  const auto progress = glm.progress;
+  glm.progress = [&](const GlmIteration& iteration, const GlmPoint& at) {
+    failures = 0;
+    glm.start = at;
+    if (progress) progress(iteration, at);
+  };
+  while (true) {
+    GlmOptions now = glm;
+    now.devices.clear();
+    for (int task = 0; task < num_workers; ++task) {
+      if (takes_part[task]) now.devices.push_back(TaskName(kWorkerJob, task) + "/device:CPU:0");
+    }
+    StatusOr<GlmResult> result = FitGlm(formula, files, now);
+    if (result.ok() || !IsLoss(result.status()) || ++failures > kMostFailures) return result;
+    int64_t left = 0;
+    std::string gone;
+    for (int task = 0; task < num_workers; ++task) {
+      takes_part[task] = task == 0 || server.AskIfAlive(kWorkerJob, task).ok();
+      left += takes_part[task] ? 1 : 0;
+      if (!takes_part[task]) StrAppend(&gone, gone.empty() ? "" : ", ", kWorkerJob, " ", task);
+    }
+    notice(StrCat(gone.empty() ? "a worker was lost for a moment" : StrCat(gone, " is gone"),
+                  "; the rows are dealt anew to ", left, " of ", num_workers,
+                  " workers, and the steps go on: ", OneLine(Message(result.status()))));
+  }
+}
+
+}  // namespace tenon
