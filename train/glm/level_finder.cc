@@ -21,8 +21,10 @@ int32_t LevelFinder::OfName(std::string_view name) const {
 
 int32_t LevelFinder::Of(std::string_view text) const {
   if (variable_.kind != FormulaVariable::Kind::kHash) return OfName(text);
-  return OfName(StrCat(Fingerprint64(text) % static_cast<uint64_t>(variable_.num_buckets)));
+  return OfBucket(Fingerprint64(text) % static_cast<uint64_t>(variable_.num_buckets));
 }
+
+int32_t LevelFinder::OfBucket(uint64_t bucket) const { return OfName(StrCat(bucket)); }
 
 int32_t LevelFinder::OfInterval(size_t interval) const {
   return OfName(IntervalName(variable_.breaks[interval], variable_.breaks[interval + 1]));

@@ -20,7 +20,8 @@ class LevelFinder {
 
   /// The level of a column's text.
   int32_t Of(std::string_view text) const;
-  /// The level of an interval of cut().
+  /// The level of a bucket of hash(), and of an interval of cut().
+  int32_t OfBucket(uint64_t bucket) const;
   int32_t OfInterval(size_t interval) const;
 
  private:

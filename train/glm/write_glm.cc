@@ -12,7 +12,9 @@
 #include "data/files/path.h"
 #include "train/glm/csv_field.h"
 #include "train/glm/glm_pictures.h"
+#include "train/glm/glm_saved_model.h"
 #include "train/glm/json_text.h"
+#include "train/glm/model_file.h"
 
 namespace tenon {
 namespace {
@@ -168,11 +170,14 @@ StatusOr<std::vector<std::string>> WriteGlm(const GlmResult& result, const std::
                                             const FileContext& context) {
   TENON_RETURN_IF_ERROR(MakeFolders(folder, context));
   std::vector<std::string> written;
+  // Names that JSON cannot have are an error after the other files are there.
+  const StatusOr<std::string> model = result.equation ? ModelJson(result) : std::string();
   // A file of a fit before would be taken for one of this.
   const auto remove_old = [&](const std::string& path) {
     return FileExists(path, context) ? RemoveFile(path, context) : OkStatus();
   };
   const std::pair<const char*, std::string> texts[] = {
+      {kModelFile, model.ok() ? *model : ""},
       {"coefficients.csv", CoefficientsCsv(result)},
       {"terms.csv", TermsCsv(result)},
       {"iterations.csv", IterationsCsv(result)},
@@ -189,13 +194,21 @@ StatusOr<std::vector<std::string>> WriteGlm(const GlmResult& result, const std::
     TENON_RETURN_IF_ERROR(WriteStringToFile(path, text, context));
     written.emplace_back(name);
   }
-  const std::string path = JoinPath(folder, "covariance.npz");
+  const std::string path = JoinPath(folder, kCovarianceFile);
   if (result.covariance.size() == 0) {
     TENON_RETURN_IF_ERROR(remove_old(path));
-    return written;
+  } else {
+    TENON_RETURN_IF_ERROR(WriteCovariance(result, path, context));
+    written.emplace_back(kCovarianceFile);
   }
-  TENON_RETURN_IF_ERROR(WriteCovariance(result, path, context));
-  written.emplace_back("covariance.npz");
+  TENON_RETURN_IF_ERROR(model.status());
+  const std::string saved_model = JoinPath(folder, kSavedModelFolder);
+  if (FileExists(saved_model, context)) {
+    TENON_RETURN_IF_ERROR(RemoveTree(saved_model, context));
+  }
+  if (!result.equation) return written;
+  TENON_ASSIGN_OR_RETURN(const bool is_there, WriteGlmSavedModel(*result.equation, saved_model));
+  if (is_there) written.push_back(StrCat(kSavedModelFolder, "/"));
   return written;
 }
 
