@@ -166,6 +166,16 @@ class EquationGraph {
       codes = Sum(Cast(above, DType::kInt64), Int(-1));
     }
     levels_.back() = GatherV2(Const(Tensor::Vector<int64_t>(level_of_code)), codes, Int(0));
+    if (variable.kind != FormulaVariable::Kind::kHash) return;
+    // A text that stands for a missing value is no level, but would have a bucket.
+    const Output none = Const(Tensor::Scalar<int64_t>(-1));
+    std::vector<std::string> missing = equation_.format.missing;
+    missing.emplace_back();
+    for (const std::string& text : missing) {
+      const Output is_text =
+          Equal(inputs_.at(variable.column), Const(Tensor::Scalar<TString>(TString(text))));
+      levels_.back() = SelectV2(is_text, none, levels_.back());
+    }
   }
 
   static Output Int(int32_t value) { return Const(Tensor::Scalar(value)); }
