@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/train_linear.h"
 
+#include <functional>
 #include <iostream>
 #include <memory>
 #include <string>
@@ -9,6 +10,7 @@
 #include "core/base/parallel.h"
 #include "core/base/strings.h"
 #include "tools/access_flags.h"
+#include "tools/fit_progress.h"
 #include "tools/replica_arguments.h"
 #include "train/glm/fit_glm.h"
 #include "train/glm/glm_cluster.h"
@@ -27,6 +29,8 @@ struct TrainLinearFlags {
   std::vector<std::string> missing = {"NA"}, types, evaluation;
   double level = 0.95;
   int64_t max_rejects = 0;
+  std::string rejects;
+  int64_t memory = 0;
   int threads = 0;
   bool all = false;
   bool quiet = false;
@@ -60,6 +64,8 @@ StatusOr<GlmOptions> OptionsOf(const TrainLinearFlags& flags) {
   TENON_ASSIGN_OR_RETURN(options.categories, CategoriesOf(flags.types));
   options.max_rejects = flags.max_rejects;
   options.evaluation = flags.evaluation;
+  options.rejects_file = flags.rejects;
+  options.memory = flags.memory;
   return options;
 }
 
@@ -80,22 +86,38 @@ Status ShowResult(const TrainLinearFlags& flags, const GlmResult& result) {
                             " passes");
 }
 
+/// The fit that the flags ask for: `fit(options)` makes it.
+Status FitAndShow(const TrainLinearFlags& flags, GlmOptions options,
+                  const std::function<StatusOr<GlmResult>(const GlmOptions& options)>& fit) {
+  const std::string name = Join(
+      std::vector{flags.formula, flags.family, flags.link, flags.weights, flags.separated}, "\n");
+  TENON_ASSIGN_OR_RETURN(
+      const auto progress,
+      FitProgress::Create(flags.model_dir, name, flags.files, flags.quiet, &options));
+  TENON_ASSIGN_OR_RETURN(const GlmResult result, fit(options));
+  TENON_RETURN_IF_ERROR(progress->End());
+  return ShowResult(flags, result);
+}
+
 Status TrainLinear(const TrainLinearFlags& flags, const OpRegistry& ops) {
-  TENON_ASSIGN_OR_RETURN(const GlmOptions options, OptionsOf(flags));
+  TENON_ASSIGN_OR_RETURN(const GlmOptions given, OptionsOf(flags));
   if (flags.threads > 0) SetThreadBudget(flags.threads);
   if (flags.replica.job_name.empty()) {
     if (const Status s = CheckNoTfConfig(); !s.ok()) return WrongUsage(Message(s));
-    TENON_ASSIGN_OR_RETURN(const GlmResult result, FitGlm(flags.formula, flags.files, options));
-    return ShowResult(flags, result);
+    return FitAndShow(flags, given, [&](const GlmOptions& options) {
+      return FitGlm(flags.formula, flags.files, options);
+    });
   }
   TENON_ASSIGN_OR_RETURN(ServerOptions server_options, flags.replica.Options());
   server_options.notice = PrintNotice;
   TENON_RETURN_IF_ERROR(flags.access.ApplyTo(&server_options));
-  return RunGlmTask(server_options, ops, [&](Server& server) -> Status {
-    TENON_ASSIGN_OR_RETURN(
-        const GlmResult result,
-        FitGlmOnWorkers(server, flags.formula, flags.files, options, PrintNotice));
-    return ShowResult(flags, result);
+  if (flags.files == std::vector<std::string>{"-"}) {
+    return WrongUsage("the standard input can be read by one process alone: give a cluster files");
+  }
+  return RunGlmTask(server_options, ops, [&](Server& server) {
+    return FitAndShow(flags, given, [&](const GlmOptions& options) {
+      return FitGlmOnWorkers(server, flags.formula, flags.files, options, PrintNotice);
+    });
   });
 }
 
@@ -143,6 +165,14 @@ void AddTrainLinearCommand(CLI::App& train, const OpRegistry& ops, Command* chos
   linear
       ->add_option("--max_rejects", flags->max_rejects,
                    "Leave out so many records that are not as the header says; more are an error")
+      ->check(AtLeast(0));
+  linear->add_option("--rejects", flags->rejects,
+                     "CSV file for these records, with file, line, byte and what is wrong");
+  linear
+      ->add_option("--memory", flags->memory,
+                   "What the rows may take in each process, as 64M; those beyond are read again in "
+                   "each pass; default: all are kept")
+      ->transform(CLI::AsSizeValue(false))
       ->check(AtLeast(0));
   linear->add_option("--level", flags->level, "Of the confidence intervals")
       ->check(Between(0.5, 0.999999));

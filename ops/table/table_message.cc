@@ -111,6 +111,7 @@ std::string SerializeTablePlan(const TablePlan& plan) {
     unit->set_begin(u.begin);
     unit->set_end(u.end);
   }
+  message.set_memory(plan.memory);
   return message.SerializeAsString();
 }
 
@@ -145,6 +146,8 @@ StatusOr<TablePlan> ParseTablePlan(std::string_view text) {
     }
     plan.units.push_back({u.file(), u.begin(), u.end()});
   }
+  if (message.memory() < 0) return InvalidArgument("a table's memory is ", message.memory());
+  plan.memory = message.memory();
   return plan;
 }
 
@@ -184,6 +187,15 @@ std::string SerializeReports(const TableShard& shard, const TableReading& readin
   for (const TableShard::ReadUnit& u : reading.units) {
     WriteReport(u.unit, shard.report(u.unit), message.add_reports());
   }
+  return message.SerializeAsString();
+}
+
+std::string SerializeRejected(const std::vector<RejectedRecord>& rejected) {
+  UnitReport report;
+  report.num_rejected = static_cast<int64_t>(rejected.size());
+  report.rejected = rejected;
+  table::Reports message;
+  WriteReport(0, report, message.add_reports());
   return message.SerializeAsString();
 }
 

@@ -18,6 +18,7 @@ struct TablePlan {
   std::vector<TableFile> files;
   TableSchema schema;
   std::vector<TableUnit> units;
+  int64_t memory = 0;  // bytes that the rows of these units may take in memory; 0: as they need
 };
 
 std::string SerializeTablePlan(const TablePlan& plan);
@@ -42,5 +43,8 @@ struct PlacedReport {
 
 std::string SerializeReports(const TableShard& shard, const TableReading& reading);
 StatusOr<std::vector<PlacedReport>> ParseReports(std::string_view message);
+
+/// A message Reports with one report, which has these records and nothing else.
+std::string SerializeRejected(const std::vector<RejectedRecord>& rejected);
 
 }  // namespace tenon

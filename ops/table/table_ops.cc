@@ -31,8 +31,10 @@ StatusOr<int64_t> ColumnInput(const KernelContext& ctx, int i, const TableShard&
 Status OpenKernel(KernelContext& ctx) {
   TENON_ASSIGN_OR_RETURN(const auto table, TableInputOf(ctx));
   TENON_ASSIGN_OR_RETURN(TablePlan plan, ParseTablePlan(TextInput(ctx, 1)));
-  table->Open(std::make_unique<TableShard>(std::move(plan.files), std::move(plan.schema),
-                                           std::move(plan.units)));
+  auto shard = std::make_unique<TableShard>(std::move(plan.files), std::move(plan.schema),
+                                            std::move(plan.units));
+  if (plan.memory > 0) shard->LimitMemory(plan.memory);
+  table->Open(std::move(shard));
   return OkStatus();
 }
 
@@ -106,6 +108,20 @@ Status TextsKernel(KernelContext& ctx) {
   });
 }
 
+Status RejectedKernel(KernelContext& ctx) {
+  TENON_ASSIGN_OR_RETURN(const auto table, TableInputOf(ctx));
+  TENON_ASSIGN_OR_RETURN(const FileContext files, FilesFor(ctx));
+  return table->Use([&](TableShard* shard) -> Status {
+    const int64_t unit = ctx.input(1).data<int64_t>()[0];
+    if (unit < 0 || unit >= shard->num_units()) {
+      return InvalidArgument("a table of ", shard->num_units(), " units has no unit ", unit);
+    }
+    TENON_ASSIGN_OR_RETURN(const auto rejected,
+                           shard->FindRejected({unit, shard->report(unit).began}, files));
+    return ctx.Return(Tensor::Scalar(SerializeRejected(rejected)));
+  });
+}
+
 }  // namespace
 
 void RegisterTableKernels(OpRegistry& ops) {
@@ -120,6 +136,7 @@ void RegisterTableKernels(OpRegistry& ops) {
   get("TenonTableLevels").Kernel(kCpu, LevelsKernel);
   get("TenonTableRecode").Kernel(kCpu, RecodeKernel);
   get("TenonTableTexts").Kernel(kCpu, TextsKernel);
+  get("TenonTableRejected").Kernel(kCpu, RejectedKernel);
 }
 
 }  // namespace tenon

@@ -16,7 +16,7 @@ OF_THE_RUNTIME = {"_Arg", "_Retval", "_Send", "_Recv", "_HostSend", "_HostRecv"}
 OURS = {"_Conv2DWithBias", "_CopyToDevice", "_CopyToHost", "_CaptureKernel", "_MaxPoolGradOfPlaces",
         "_MaxPoolWithPlaces", "_RecvFromPeer", "_ReluMaxPoolGradOfPlaces",
         "_ReluMaxPoolWithPlaces", "_SendToPeer", "TenonGlmScores", "TenonGlmSums", "TenonTable",
-        "TenonTableLevels", "TenonTableOpen", "TenonTableRead", "TenonTableRecode",
+        "TenonTableLevels", "TenonTableOpen", "TenonTableRead", "TenonTableRecode", "TenonTableRejected",
         "TenonTableTexts"}
 
 

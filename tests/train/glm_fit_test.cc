@@ -63,7 +63,7 @@ TEST_P(GlmFitTest, EstimatesAndStandardErrorsAreRs) {
     ASSERT_TRUE(formula.ok()) << formula.status();
     const auto columns = FormulaColumns::Of(*formula, wanted.weights, schema.header).value();
     schema.columns = columns.columns();
-    auto tasks = TableTasks::Open(files, schema, CutIntoUnits(files, GetParam()), {""},
+    auto tasks = TableTasks::Open(files, schema, CutIntoUnits(files, GetParam()), {""}, 0,
                                   [](const Graph& graph) { return MakeLocalSession(graph); });
     ASSERT_TRUE(tasks.ok()) << tasks.status();
     const auto settled = (*tasks)->Read();
@@ -129,7 +129,7 @@ TEST(GlmPassTest, GradientsAndSquaresAreOfTheSameScores) {
   const auto columns = FormulaColumns::Of(formula, "", schema.header).value();
   schema.columns = columns.columns();
   auto tasks =
-      TableTasks::Open(files, schema, CutIntoUnits(files, 100), {""}, [](const Graph& graph) {
+      TableTasks::Open(files, schema, CutIntoUnits(files, 100), {""}, 0, [](const Graph& graph) {
         return MakeLocalSession(graph);
       }).value();
   ASSERT_TRUE(tasks->Read().ok());

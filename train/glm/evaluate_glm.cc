@@ -45,7 +45,7 @@ class Evaluator {
     TENON_ASSIGN_OR_RETURN(
         tasks_,
         TableTasks::Open(std::move(files), std::move(schema), std::move(units), options_.devices,
-                         options_.make_session ? options_.make_session : local));
+                         options_.memory, options_.make_session ? options_.make_session : local));
     return OkStatus();
   }
 

@@ -17,6 +17,7 @@ struct EvaluateGlmOptions {
   int64_t max_rejects = 0;  // records that may be left out
   /// The size of a part that is read by itself; 0: by the size of the whole.
   int64_t unit_bytes = 0;
+  int64_t memory = 0;  // as for a fit
   std::vector<std::string> devices = {""};
   TableTasks::SessionMaker make_session = nullptr;  // in this process
 };

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/base/strings.h"
+#include "data/table_places/rejects_file.h"
 #include "data/table_places/table_places.h"
 #include "runtime/device/machine_clock.h"
 #include "runtime/session/local_session.h"
@@ -91,7 +92,7 @@ class Fitter {
     TENON_ASSIGN_OR_RETURN(
         tasks_,
         TableTasks::Open(std::move(files), std::move(schema), std::move(units), options_.devices,
-                         options_.make_session ? options_.make_session : local));
+                         options_.memory, options_.make_session ? options_.make_session : local));
     return OkStatus();
   }
 
@@ -107,6 +108,7 @@ class Fitter {
     std::vector<const UnitReport*> reports;
     for (const UnitReport& report : tasks_->reports()) reports.push_back(&report);
     TENON_RETURN_IF_ERROR(CheckRejects(places, reports, options_.max_rejects));
+    TENON_RETURN_IF_ERROR(WriteRejects(places));
     num_rows_ = settled.num_rows;
     if (settled.num_rejected > 0) {
       result_.warnings.push_back(StrCat(settled.num_rejected, " bad records were left out"));
@@ -126,6 +128,17 @@ class Fitter {
       TENON_ASSIGN_OR_RETURN(kinds_.levels[c], tasks_->Levels(c));
     }
     return OkStatus();
+  }
+
+  Status WriteRejects(const TablePlaces& places) {
+    if (options_.rejects_file.empty()) return OkStatus();
+    TENON_ASSIGN_OR_RETURN(const auto file, RejectsFile::Create(options_.rejects_file, places));
+    for (int64_t u = 0; u < static_cast<int64_t>(tasks_->units().size()); ++u) {
+      if (tasks_->reports()[u].num_rejected == 0) continue;
+      TENON_ASSIGN_OR_RETURN(const auto rejected, tasks_->FindRejected(u));
+      TENON_RETURN_IF_ERROR(file->Add(u, rejected));
+    }
+    return file->Close();
   }
 
   /// The levels to take out: those without rows, and those that are separated. The second are kept
@@ -233,8 +246,8 @@ class Fitter {
     if (options_.evaluation.empty()) return OkStatus();
     TENON_ASSIGN_OR_RETURN(GlmEvaluation evaluation,
                            EvaluateGlm(*result_.equation, options_.evaluation,
-                                       {options_.max_rejects, options_.unit_bytes, options_.devices,
-                                        options_.make_session}));
+                                       {options_.max_rejects, options_.unit_bytes, options_.memory,
+                                        options_.devices, options_.make_session}));
     result_.metrics.push_back(std::move(evaluation.metrics));
     if (!evaluation.gaps.empty()) {
       result_.warnings.push_back(StrCat("evaluation: ", evaluation.gaps));

@@ -40,6 +40,10 @@ struct GlmOptions {
   int64_t max_rejects = 0;                   // records that may be left out
   /// Other tables, of whose rows the result has metrics too; none: none.
   std::vector<std::string> evaluation = {};
+  std::string rejects_file = {};  // for these; empty: none
+  /// Bytes that the rows may take in each task's memory; those beyond are read again in each pass.
+  /// 0: as they need.
+  int64_t memory = 0;
   /// The size of a part that is read by itself; 0: by the size of the whole, whatever reads it.
   int64_t unit_bytes = 0;
 

@@ -23,7 +23,7 @@ constexpr const char* kPassNames[] = {"deviance", "gradient", "rows", "newton", 
 /// A table has so many parts, unless these would be smaller or larger than is good: enough for
 /// tens of workers to have about as much work each.
 constexpr int64_t kUnits = 64;
-constexpr int64_t kLeastUnitBytes = int64_t{128} << 10, kMostUnitBytes = int64_t{8} << 20;
+constexpr int64_t kLeastUnitBytes = int64_t{128} << 10, kMostUnitBytes = int64_t{4} << 20;
 
 Output TextFeed(const char* name) { return Placeholder(DType::kString, {}, {.name = name}); }
 
@@ -43,11 +43,9 @@ int64_t TableTasks::UnitBytesOf(const std::vector<TableFile>& files) {
   return std::clamp(bytes / kUnits, kLeastUnitBytes, kMostUnitBytes);
 }
 
-StatusOr<std::unique_ptr<TableTasks>> TableTasks::Open(std::vector<TableFile> files,
-                                                       TableSchema schema,
-                                                       std::vector<TableUnit> units,
-                                                       std::vector<std::string> devices,
-                                                       const SessionMaker& make_session) {
+StatusOr<std::unique_ptr<TableTasks>> TableTasks::Open(
+    std::vector<TableFile> files, TableSchema schema, std::vector<TableUnit> units,
+    std::vector<std::string> devices, int64_t memory, const SessionMaker& make_session) {
   auto tasks = std::unique_ptr<TableTasks>(
       new TableTasks(std::move(files), std::move(schema), std::move(units)));
   {
@@ -62,7 +60,7 @@ StatusOr<std::unique_ptr<TableTasks>> TableTasks::Open(std::vector<TableFile> fi
   StepFeeds::Pairs feeds;
   std::vector<std::string> targets;
   for (const Part& part : tasks->parts_) {
-    TablePlan plan = {tasks->files_, tasks->schema_, {}};
+    TablePlan plan = {tasks->files_, tasks->schema_, {}, memory};
     for (const int64_t u : part.units) plan.units.push_back(tasks->units_[u]);
     feeds.emplace_back(part.plan.name(), Tensor::Scalar<TString>(SerializeTablePlan(plan)));
     targets.push_back(part.open->name());
@@ -98,6 +96,7 @@ void TableTasks::Build(const std::vector<std::string>& devices) {
     part.texts = found.texts;
     part.lines = found.lines;
     part.records = found.records;
+    part.rejected = TenonTableRejected(table, part.unit);
     part.recode = TenonTableRecode(table, column_, levels_);
     for (size_t p = 0; p < sums.size(); ++p) {
       sums[p].push_back(TenonGlmSums(table, design_, coefficients_, kPassNames[p]));
@@ -187,6 +186,16 @@ StatusOr<std::vector<PlacedText>> TableTasks::FindTexts(int64_t unit, int64_t co
                      std::string(found[2].data<TString>()[i])});
   }
   return texts;
+}
+
+StatusOr<std::vector<RejectedRecord>> TableTasks::FindRejected(int64_t unit) {
+  const Part& part = parts_[unit % parts_.size()];
+  const auto own = static_cast<int64_t>(unit / parts_.size());
+  TENON_ASSIGN_OR_RETURN(const std::vector<Tensor> found,
+                         session_->Run({{part.unit, own}}, {part.rejected}));
+  TENON_ASSIGN_OR_RETURN(auto reports, ParseReports(found[0].data<TString>()[0]));
+  if (reports.size() != 1) return Internal("a task gives ", reports.size(), " reports, wanted 1");
+  return std::move(reports[0].report.rejected);
 }
 
 StatusOr<TableLevels> TableTasks::Levels(int64_t column) {

@@ -30,12 +30,11 @@ class TableTasks {
   static int64_t UnitBytesOf(const std::vector<TableFile>& files);
 
   /// Deals the units to `devices`, a CPU device of each task ("/job:worker/task:0"; "" for where
-  /// the session is), in turn.
-  static StatusOr<std::unique_ptr<TableTasks>> Open(std::vector<TableFile> files,
-                                                    TableSchema schema,
-                                                    std::vector<TableUnit> units,
-                                                    std::vector<std::string> devices,
-                                                    const SessionMaker& make_session);
+  /// the session is), in turn. `memory`: bytes that the rows may take in each task, without those
+  /// that are read again; 0: as they need.
+  static StatusOr<std::unique_ptr<TableTasks>> Open(
+      std::vector<TableFile> files, TableSchema schema, std::vector<TableUnit> units,
+      std::vector<std::string> devices, int64_t memory, const SessionMaker& make_session);
 
   const std::vector<TableFile>& files() const { return files_; }
   const TableSchema& schema() const { return schema_; }
@@ -52,6 +51,8 @@ class TableTasks {
   int64_t NumMissing(int64_t column) const;
   /// The first values of a column in a unit that are neither numbers nor missing.
   StatusOr<std::vector<PlacedText>> FindTexts(int64_t unit, int64_t column, int64_t most);
+  /// All records of a unit that were left out.
+  StatusOr<std::vector<RejectedRecord>> FindRejected(int64_t unit);
   /// The levels of a column of texts over all tasks, by which its values are coded afterwards.
   /// Called once for each column.
   StatusOr<TableLevels> Levels(int64_t column);
@@ -67,7 +68,7 @@ class TableTasks {
   struct Part {
     std::vector<int64_t> units;  // of the table
     Output plan, reading, reports, level_texts, counts;
-    Output unit, texts, lines, records;
+    Output unit, texts, lines, records, rejected;
     Node *open, *recode;
   };
   TableTasks(std::vector<TableFile> files, TableSchema schema, std::vector<TableUnit> units);

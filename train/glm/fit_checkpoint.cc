@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/glm/fit_checkpoint.h"
+
+#include <utility>
+
+#include "core/base/strings.h"
+#include "data/files/file.h"
+#include "proto/table.pb.h"
+
+namespace tenon {
+namespace {
+
+constexpr std::chrono::seconds kPause{1};
+
+std::string FitText(std::string_view fit, const std::vector<TableFile>& files) {
+  table::FitCheckpoint message;
+  message.set_fit(std::string(fit));
+  for (const TableFile& f : files) {
+    table::File* const file = message.add_files();
+    file->set_path(f.path);
+    file->set_size(f.size);
+    file->set_modified_ns(
+        std::chrono::duration_cast<std::chrono::nanoseconds>(f.modified_at.time_since_epoch())
+            .count());
+  }
+  return message.SerializeAsString();
+}
+
+}  // namespace
+
+FitCheckpoint::FitCheckpoint(std::string path, std::string_view fit,
+                             const std::vector<TableFile>& files, Clock& clock)
+    : path_(std::move(path)),
+      fit_(FitText(fit, files)),
+      clock_(clock),
+      next_(clock.Now() + kPause) {}
+
+StatusOr<std::optional<FitCheckpoint::Saved>> FitCheckpoint::Load() const {
+  if (!FileExists(path_)) return std::nullopt;
+  TENON_ASSIGN_OR_RETURN(const std::string text, ReadFileToString(path_));
+  table::FitCheckpoint message;
+  if (!message.ParseFromString(text)) {
+    return DataLoss("'", path_, "' is no checkpoint of a fit, or damaged; remove it to begin anew");
+  }
+  Saved saved = {message.pass(), {}};
+  for (const auto& [name, value] : message.coefficients()) saved.coefficients[name] = value;
+  message.clear_pass();
+  message.clear_coefficients();
+  if (message.SerializeAsString() != fit_) return std::nullopt;
+  return saved;
+}
+
+Status FitCheckpoint::Save(int64_t pass, const GlmPoint& coefficients) {
+  if (clock_.Now() < next_) return OkStatus();
+  table::FitCheckpoint message;
+  message.ParseFromString(fit_);
+  message.set_pass(pass);
+  for (const auto& [name, value] : coefficients) (*message.mutable_coefficients())[name] = value;
+  TENON_RETURN_IF_ERROR(WriteStringToFile(path_, message.SerializeAsString()));
+  next_ = clock_.Now() + kPause;
+  return OkStatus();
+}
+
+Status FitCheckpoint::Remove() const { return FileExists(path_) ? RemoveFile(path_) : OkStatus(); }
+
+}  // namespace tenon
