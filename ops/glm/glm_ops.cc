@@ -5,6 +5,7 @@
 #include "core/op/shape_inference.h"
 #include "ops/glm/bad_row.h"
 #include "ops/glm/design_message.h"
+#include "ops/glm/glm_scores.h"
 #include "ops/glm/glm_sums.h"
 #include "ops/io/files_for.h"
 #include "ops/state/resource_node.h"
@@ -81,23 +82,33 @@ Status BadRowKernel(KernelContext& ctx) {
   });
 }
 
-Status SumsKernel(KernelContext& ctx, const PassState& state) {
+/// Calls `add(design, shard, coefficients, files)`, which gives numbers or a Status, with the
+/// inputs of an op over a table, which were checked, and outputs the numbers.
+template <typename Add>
+Status AddUp(KernelContext& ctx, Add add) {
   TENON_ASSIGN_OR_RETURN(const auto table, ResourceInput<TableResource>(ctx));
   const Tensor& coefficients = ctx.input(2);
   TENON_ASSIGN_OR_RETURN(const FileContext files, FilesFor(ctx));
   return table->Use([&](TableShard* shard) -> Status {
     TENON_ASSIGN_OR_RETURN(const GlmDesign design, DesignInput(ctx, *shard));
-    const GlmSumsLayout layout(design, state.pass);
-    TENON_ASSIGN_OR_RETURN(
-        const auto sums,
-        AddGlmSums(layout, *shard,
-                   {coefficients.data<double>(), static_cast<size_t>(coefficients.num_elements())},
-                   files));
-    TENON_ASSIGN_OR_RETURN(Tensor* const out, ctx.CreateOutput(0, {layout.size()}));
-    std::copy(sums.begin(), sums.end(), out->data<double>());
+    const absl::Span<const double> values = {coefficients.data<double>(),
+                                             static_cast<size_t>(coefficients.num_elements())};
+    TENON_ASSIGN_OR_RETURN(const auto numbers, add(design, *shard, values, files));
+    TENON_ASSIGN_OR_RETURN(Tensor* const out,
+                           ctx.CreateOutput(0, {static_cast<int64_t>(numbers.size())}));
+    std::copy(numbers.begin(), numbers.end(), out->data<double>());
     return OkStatus();
   });
 }
+
+Status SumsKernel(KernelContext& ctx, const PassState& state) {
+  return AddUp(ctx, [&](const GlmDesign& design, const TableShard& shard,
+                        absl::Span<const double> coefficients, const FileContext& files) {
+    return AddGlmSums(GlmSumsLayout(design, state.pass), shard, coefficients, files);
+  });
+}
+
+Status ScoresKernel(KernelContext& ctx) { return AddUp(ctx, AddGlmScores); }
 
 }  // namespace
 
@@ -109,6 +120,7 @@ void RegisterGlmKernels(OpRegistry& ops) {
   };
   get("TenonGlmBadRow").Kernel(kCpu, BadRowKernel);
   get("TenonGlmSums").Kernel(kCpu, SumsKernel);
+  get("TenonGlmScores").Kernel(kCpu, ScoresKernel);
 }
 
 }  // namespace tenon

@@ -159,12 +159,15 @@ def documented():
 
 
 def bytes_that_are_no_utf8(folder):
-    """Levels are bytes."""
+    """Levels are bytes, but model.json is text."""
     rows = b"".join(b"%d,%s\n" % (i * i % 3 % 2, (b"\xff\xfe", b"\xc3\x28")[i // 4 % 2]) for i in range(60))
-    done = finish(folder, {"t.csv": b"y,f\n" + rows}, ("y ~ f", "t.csv", "--model_dir", "m", "--quiet"))
-    assert done.returncode == 0 and done.stderr == "", done.stderr
-    with open(os.path.join(folder, "m", "coefficients.csv"), "rb") as file:
-        assert b"\xff\xfe" in file.read()
+    arguments = [os.path.abspath(TENON), "train", "linear", "y ~ f", "t.csv", "--all"]
+    with open(os.path.join(folder, "t.csv"), "wb") as file:
+        file.write(b"y,f\n" + rows)
+    done = subprocess.run(arguments, cwd=folder, timeout=60, capture_output=True, check=False)
+    assert done.returncode == 0 and done.stderr == b"" and b"60 rows used" in done.stdout, done
+    done = subprocess.run(arguments + ["--model_dir", "m"], cwd=folder, timeout=60, capture_output=True, check=False)
+    assert done.returncode == 1 and b'model.json cannot have the level of f "' in done.stderr, done
 
 
 def one_level(folder):

@@ -13,6 +13,9 @@
 #include "runtime/session/local_session.h"
 #include "train/glm/bad_row_message.h"
 #include "train/glm/describe_fit.h"
+#include "train/glm/describe_penalty.h"
+#include "train/glm/equation_of_fit.h"
+#include "train/glm/evaluate_glm.h"
 #include "train/glm/fisher_scoring.h"
 #include "train/glm/glm_model.h"
 
@@ -21,10 +24,6 @@ namespace {
 
 constexpr int64_t kShownTexts = 5;
 constexpr size_t kShownLevels = 5;
-/// A table has so many parts, unless these would be smaller or larger than is good: enough for
-/// tens of workers to have about as much work each.
-constexpr int64_t kUnits = 64;
-constexpr int64_t kLeastUnitBytes = int64_t{128} << 10, kMostUnitBytes = int64_t{8} << 20;
 constexpr int kMostNullPasses = 50;
 // A mean of 0 or 1 has an infinite predictor.
 constexpr double kMostPredictor = 700;
@@ -35,17 +34,25 @@ class Fitter {
   explicit Fitter(const GlmOptions& options)
       : options_(options), link_(options.link.value_or(DefaultLink(options.family))) {
     fitted_.family = options.family;
+    fitted_.penalty = options.penalty;
   }
 
   StatusOr<GlmResult> Fit(std::string_view formula, const std::vector<std::string>& files) {
     const Clock::Time begin = MachineClock().Now();
     TENON_RETURN_IF_ERROR(CheckLink(options_.family, link_));
+    TENON_RETURN_IF_ERROR(CheckPenalty(options_.penalty));
+    if (options_.robust && !options_.penalty.is_none()) {
+      return InvalidArgument("under a penalty there are no standard errors, robust or not");
+    }
     TENON_RETURN_IF_ERROR(Open(formula, files));
     TENON_RETURN_IF_ERROR(Read());
     TENON_RETURN_IF_ERROR(SettleModel());
     TENON_RETURN_IF_ERROR(Solve());
     TENON_RETURN_IF_ERROR(FindNullDeviance());
     DescribeFit(fitted_, &result_);
+    result_.equation =
+        EquationOf(fitted_, result_.formula, options_.weights, tasks_->schema(), columns_, kinds_);
+    TENON_RETURN_IF_ERROR(AddMetrics());
     result_.seconds = std::chrono::duration<double>(MachineClock().Now() - begin).count();
     return std::move(result_);
   }
@@ -86,20 +93,14 @@ class Fitter {
     result_.link = NameOf(link_);
     result_.level = options_.level;
     for (const TableFile& file : files) result_.files.push_back({file.path, file.size});
-    auto units = CutIntoUnits(files, UnitBytes(files));
+    auto units = CutIntoUnits(
+        files, options_.unit_bytes > 0 ? options_.unit_bytes : TableTasks::UnitBytesOf(files));
     const auto local = [](const Graph& graph) { return MakeLocalSession(graph); };
     TENON_ASSIGN_OR_RETURN(
         tasks_,
         TableTasks::Open(std::move(files), std::move(schema), std::move(units), options_.devices,
                          options_.memory, options_.make_session ? options_.make_session : local));
     return OkStatus();
-  }
-
-  int64_t UnitBytes(const std::vector<TableFile>& files) const {
-    if (options_.unit_bytes > 0) return options_.unit_bytes;
-    int64_t bytes = 0;
-    for (const TableFile& file : files) bytes += file.size;
-    return std::clamp(bytes / kUnits, kLeastUnitBytes, kMostUnitBytes);
   }
 
   Status Read() {
@@ -184,11 +185,12 @@ class Fitter {
             is_alone && rows > 0 && options_.family != GlmFamily::kGaussian &&
             (sum == 0 || (options_.family == GlmFamily::kBinomial && sum == rows));
         const std::string& name = fitted_.model->variables()[v].levels[l];
-        out[v].push_back(rows == 0 ||
-                         (is_separated && options_.separated != SeparatedLevels::kKeep));
+        // A penalty keeps their estimates finite.
+        const bool is_kept =
+            options_.separated == SeparatedLevels::kKeep || !options_.penalty.is_none();
+        out[v].push_back(rows == 0 || (is_separated && !is_kept));
         if (!is_separated) continue;
         separated.push_back(StrCat(fitted_.formula.variables[v].label, " = ", name));
-        const bool is_kept = options_.separated == SeparatedLevels::kKeep;
         fitted_.separated.push_back({v, name, rows, sum / rows, is_kept});
       }
     }
@@ -261,13 +263,55 @@ class Fitter {
                                         absl::Span<const double> coefficients) {
       return Pass(layout, coefficients);
     };
-    FisherScoringOptions options;
-    options.progress = [this](int number, double deviance, double gradient,
-                              const Eigen::VectorXd& coefficients) {
+    const auto progress = [this](int number, double deviance, double gradient,
+                                 const Eigen::VectorXd& coefficients) {
       result_.iterations.push_back({number, deviance, gradient});
       if (options_.progress) options_.progress(result_.iterations.back(), PointOf(coefficients));
     };
+    if (!options_.penalty.is_none()) {
+      PenalisedScoringOptions options;
+      options.progress = progress;
+      if (!options_.start.empty()) options.start = Start();
+      TENON_ASSIGN_OR_RETURN(PenalisedFits fits,
+                             FitPenalised(*fitted_.model, StartOfIntercept(), fitted_.totals,
+                                          options_.penalty, pass, options));
+      fitted_.SetPenalised(std::move(fits));
+      return OkStatus();
+    }
+    FisherScoringOptions options;
+    options.progress = progress;
+    options.null_intercept = StartOfIntercept();
     TENON_ASSIGN_OR_RETURN(fitted_.fit, FitByFisherScoring(*fitted_.model, Start(), pass, options));
+    if (options_.robust) {
+      LikelihoodPasses passes(*fitted_.model, pass);
+      TENON_ASSIGN_OR_RETURN(fitted_.squares, passes.SquaresAt(fitted_.fit.coefficients));
+    }
+    return OkStatus();
+  }
+
+  Status AddMetrics() {
+    const GlmDesign& design = fitted_.model->design();
+    const GlmSumsLayout layout(design, GlmPass::kDeviance);
+    std::vector<double> coefficients(design.num_columns());
+    const auto& places = fitted_.model->places();
+    for (size_t j = 0; j < places.size(); ++j) {
+      coefficients[layout.first_column(places[j].group) + places[j].level] =
+          fitted_.fit.coefficients[static_cast<int64_t>(j)];
+    }
+    TENON_ASSIGN_OR_RETURN(const std::vector<double> scores, tasks_->Scores(design, coefficients));
+    GlmMetrics training = MetricsOf(options_.family, scores);
+    training.data = "training";
+    training.rows_without_prediction = 0;  // these rows are no part of the fit
+    result_.metrics.push_back(std::move(training));
+    if (options_.evaluation.empty()) return OkStatus();
+    TENON_ASSIGN_OR_RETURN(GlmEvaluation evaluation,
+                           EvaluateGlm(*result_.equation, options_.evaluation,
+                                       {options_.max_rejects, options_.unit_bytes, options_.memory,
+                                        options_.devices, options_.make_session}));
+    result_.metrics.push_back(std::move(evaluation.metrics));
+    if (!evaluation.gaps.empty()) {
+      result_.warnings.push_back(StrCat("evaluation: ", evaluation.gaps));
+    }
     return OkStatus();
   }
 
@@ -313,7 +357,7 @@ class Fitter {
   /// The deviance of a model that has an intercept alone, where the formula has one.
   Status FindNullDeviance() {
     std::vector<double> coefficients(fitted_.model->design().num_columns());
-    bool was_the_start = options_.start.empty();
+    bool was_the_start = options_.start.empty() || fitted_.penalised;
     if (fitted_.formula.has_intercept && fitted_.formula.offsets.empty()) {
       const double predictor = PredictorOfMean();
       const bool is_finite = std::isfinite(predictor);

@@ -12,6 +12,7 @@
 #include "core/base/status.h"
 #include "data/table/table_format.h"
 #include "ops/glm/glm_family.h"
+#include "train/glm/glm_penalty.h"
 #include "train/glm/glm_result.h"
 #include "train/glm/table_tasks.h"
 
@@ -34,11 +35,17 @@ struct GlmOptions {
   std::string weights = {};                    // a column: R's prior weights
   SeparatedLevels separated = SeparatedLevels::kDrop;
   double level = 0.95;  // of confidence intervals
+  /// Under a penalty no level is left out, and there are no standard errors.
+  GlmPenalty penalty = {};
+  /// White's sandwich in place of the inverse information: HC1, with n / (n - p).
+  bool robust = false;
 
   TableFormat format = {};
   std::vector<std::string> categories = {};  // columns of texts, whatever their values
   int64_t max_rejects = 0;                   // records that may be left out
-  std::string rejects_file = {};             // for these; empty: none
+  /// Other tables, of whose rows the result has metrics too; none: none.
+  std::vector<std::string> evaluation = {};
+  std::string rejects_file = {};  // for these; empty: none
   /// Bytes that the rows may take in each task's memory; those beyond are read again in each pass.
   /// 0: as they need.
   int64_t memory = 0;
