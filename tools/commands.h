@@ -30,6 +30,7 @@ void AddLaunchCommand(CLI::App& app, Command* chosen);
 void AddStopCommand(CLI::App& app, Command* chosen);
 void AddStatusCommand(CLI::App& app, Command* chosen);
 void AddTrainCommand(CLI::App& app, const OpRegistry& ops, Command* chosen);
+void AddPredictCommand(CLI::App& app, Command* chosen);
 void AddBenchCommand(CLI::App& app, const OpRegistry& ops, Command* chosen);
 void AddDevicesCommand(CLI::App& app, Command* chosen);
 void AddInspectCommand(CLI::App& app, const OpRegistry& ops, Command* chosen);

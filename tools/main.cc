@@ -9,6 +9,7 @@
 #include <iostream>
 #include <optional>
 
+#include "core/base/program_version.h"
 #include "data/files/path.h"
 #include "ops/register.h"
 #include "tools/arguments.h"
@@ -139,7 +140,7 @@ int main(int argc, char** argv) {
   tenon::RegisterAllOps(ops);
   CLI::App app("Tenon: runs and trains dataflow graphs, here and on clusters.", "tenon");
   app.require_subcommand(1);
-  app.set_version_flag("--version", "tenon 0.1.0");
+  app.set_version_flag("--version", tenon::StrCat("tenon ", tenon::kProgramVersion));
   app.footer(
       "Flags may be written with '-' or '_'. Exit codes: 0 done, 1 the job failed, 2 wrong usage.");
   SetHelpFormat(&app);
@@ -150,6 +151,7 @@ int main(int argc, char** argv) {
   AddStopCommand(app, &chosen);
   AddStatusCommand(app, &chosen);
   AddTrainCommand(app, ops, &chosen);
+  AddPredictCommand(app, &chosen);
   AddBenchCommand(app, ops, &chosen);
   AddDevicesCommand(app, &chosen);
   AddInspectCommand(app, ops, &chosen);

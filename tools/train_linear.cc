@@ -27,7 +27,7 @@ struct TrainLinearFlags {
   std::string formula;
   std::vector<std::string> files;
   std::string family = "gaussian", link, weights, separated = "drop", format = "csv", model_dir;
-  std::vector<std::string> missing = {"NA"}, types;
+  std::vector<std::string> missing = {"NA"}, types, evaluation;
   double level = 0.95;
   int64_t max_rejects = 0;
   std::string rejects;
@@ -68,6 +68,7 @@ StatusOr<GlmOptions> OptionsOf(const TrainLinearFlags& flags) {
   TENON_ASSIGN_OR_RETURN(options.categories, CategoriesOf(flags.types));
   options.max_rejects = flags.max_rejects;
   TENON_ASSIGN_OR_RETURN(options.penalty, PenaltyOf(flags.penalty));
+  options.evaluation = flags.evaluation;
   options.rejects_file = flags.rejects;
   options.memory = flags.memory;
   return options;
@@ -159,6 +160,11 @@ void AddTrainLinearCommand(CLI::App& train, const OpRegistry& ops, Command* chos
                    "What to do with levels whose responses are all alike: drop them with their "
                    "rows, keep them as R does, or error")
       ->check(CLI::IsMember({"drop", "keep", "error"}));
+  linear
+      ->add_option("--eval", flags->evaluation,
+                   "Other tables, of which the metrics are printed too; may be repeated")
+      ->type_size(1)
+      ->allow_extra_args(false);
   linear->add_option("--na", flags->missing, "Texts of missing values, beside empty ones");
   linear->add_option("--types", flags->types,
                      "column=category: a column of categories, whatever its values");

@@ -4,54 +4,13 @@
 #include <algorithm>
 #include <optional>
 
+#include "data/table/state_chain.h"
+
 namespace tenon {
 namespace {
 
 /// Fewer other values than one in so many of a column make it doubtful.
 constexpr int64_t kValuesToOneOther = 1000;
-
-/// Whether a unit has the same records in both ways.
-bool IsSame(const ScannedPart& a, const ScannedPart& b) {
-  return a.first_record == b.first_record && (a.first_record < 0 || a.end == b.end);
-}
-
-/// Follows the state from unit to unit of each file.
-class StateChain {
- public:
-  StateChain(const std::vector<TableFile>& files, const std::vector<TableUnit>& units)
-      : files_(files), units_(units) {}
-
-  /// The state in which the unit begins, if it was read as if it began in another way.
-  StatusOr<std::optional<TextState>> Follow(size_t unit, const UnitReport& report) {
-    const TableUnit& here = units_[unit];
-    if (unit == 0 || units_[unit - 1].file != here.file) {
-      state_ = TextState::kFieldStart;
-      line_ = 1;
-    }
-    first_line_ = line_;
-    if (files_[here.file].compressed) return std::nullopt;
-    const auto& right = report.scan.from[static_cast<int>(state_)];
-    const auto& taken = report.scan.from[static_cast<int>(report.began)];
-    if (!right || !taken) {
-      return DataLoss("the file '", files_[here.file].path,
-                      "' was changed while the table was read: the part from byte ", here.begin,
-                      " on does not go on from the part before");
-    }
-    line_ += report.scan.lines;
-    const TextState begins = state_;
-    state_ = right->end;
-    if (IsSame(*right, *taken)) return std::nullopt;
-    return begins;
-  }
-  /// The line with which the unit begins that was followed last.
-  int64_t first_line() const { return first_line_; }
-
- private:
-  const std::vector<TableFile>& files_;
-  const std::vector<TableUnit>& units_;
-  TextState state_ = TextState::kFieldStart;
-  int64_t line_ = 1, first_line_ = 1;
-};
 
 /// Whether the column is one of texts; nothing when it is doubtful.
 std::optional<bool> IsText(int64_t column, absl::Span<const UnitReport* const> reports,

@@ -14,8 +14,6 @@
 namespace tenon {
 namespace {
 
-/// The bytes of text that are cut, and then read column by column.
-constexpr size_t kCutBytes = 256 << 10;
 constexpr double kMissingNumber = std::numeric_limits<double>::quiet_NaN();
 /// Powers of ten that are doubles.
 constexpr double kTens[] = {1e0, 1e1, 1e2,  1e3,  1e4,  1e5,  1e6,  1e7,

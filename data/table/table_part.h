@@ -38,6 +38,10 @@ struct WantedColumn {
   bool as_text = false;  // also when all its values are numbers
 };
 
+/// The bytes of text that are cut, and then read column by column: after a part of so many or fewer
+/// the cutter still has its records.
+inline constexpr size_t kCutBytes = 256 << 10;
+
 /// Reads columns of the next records, of `bytes` or a little more; false at the end. `part` is new,
 /// or the part before, of which texts keep their codes and columns of texts are such again.
 bool ReadTablePart(RecordCutter* records, size_t bytes, const TableFormat& format,

@@ -45,16 +45,25 @@ StatusOr<bool> UnitReader::NextRecords(std::string_view* records) {
 }
 
 StatusOr<bool> UnitReader::Read(TablePart* part) {
-  const auto bytes = static_cast<size_t>(kPartBytes);
-  while (!records_ ||
-         !ReadTablePart(&*records_, bytes, schema_.format, num_columns(), schema_.columns, part)) {
+  while (!records_ || !ReadTablePart(&*records_, part_bytes_, schema_.format, num_columns(),
+                                     schema_.columns, part)) {
     std::string_view records;
     TENON_ASSIGN_OR_RETURN(const bool found, NextRecords(&records));
     if (!found) return false;
     records_.emplace(records, schema_.format, num_columns());
+    counted_ = 0;
+    counted_lines_ = std::count(piece_.records.data(), records.data(), '\n');
   }
   Reject(records_->text(), part->bad);
   return true;
+}
+
+int64_t UnitReader::LinesBefore(int64_t record) {
+  const char* const text = records_->text().data();
+  const size_t begin = records_->begin(record);
+  counted_lines_ += std::count(text + counted_, text + begin, '\n');
+  counted_ = begin;
+  return piece_.lines_before + counted_lines_;
 }
 
 PlacedText UnitReader::Placed(FoundText found) const {

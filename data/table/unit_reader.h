@@ -39,6 +39,12 @@ class UnitReader {
   /// Gives the next part; false at the end. `part` is new, or the one before. Errors name the file.
   StatusOr<bool> Next(TablePart* part);
 
+  /// Has parts be of kCutBytes, so that their records are known: those of the last part, as they
+  /// stand in the file, and the ends of lines from the beginning of the unit to one of them, which
+  /// is asked for in ascending order.
+  void KeepRecords() { part_bytes_ = kCutBytes; }
+  const RecordCutter& records() const { return *records_; }
+  int64_t LinesBefore(int64_t record);
   /// The first values of a column that are neither numbers nor missing, `most` at most: instead of
   /// the parts.
   StatusOr<std::vector<PlacedText>> FindTexts(int64_t column, size_t most);
@@ -77,6 +83,9 @@ class UnitReader {
   const std::unique_ptr<TextPieces> pieces_;
   TextPiece piece_;
   std::optional<RecordCutter> records_;  // of the piece
+  size_t part_bytes_ = static_cast<size_t>(kPartBytes);
+  size_t counted_ = 0;         // where in the records lines were counted to, and
+  int64_t counted_lines_ = 0;  // how many there are before, in the piece
   bool begun_ = false;
   bool is_behind_header_;
   int64_t num_rejected_ = 0;

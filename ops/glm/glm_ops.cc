@@ -4,6 +4,7 @@
 #include "core/op/op_registry.h"
 #include "core/op/shape_inference.h"
 #include "ops/glm/design_message.h"
+#include "ops/glm/glm_scores.h"
 #include "ops/glm/glm_sums.h"
 #include "ops/io/files_for.h"
 #include "ops/state/resource_node.h"
@@ -51,7 +52,10 @@ Status CheckKinds(const GlmDesign& design, const TableShard& shard) {
   return OkStatus();
 }
 
-Status SumsKernel(KernelContext& ctx, const PassState& state) {
+/// Calls `add(design, shard, coefficients, files)`, which gives numbers or a Status, with the
+/// inputs of an op over a table, which were checked, and outputs the numbers.
+template <typename Add>
+Status AddUp(KernelContext& ctx, Add add) {
   TENON_ASSIGN_OR_RETURN(const auto table, ResourceInput<TableResource>(ctx));
   TENON_ASSIGN_OR_RETURN(const GlmDesign design, ParseDesign(ctx.input(1).data<TString>()[0]));
   const Tensor& coefficients = ctx.input(2);
@@ -60,25 +64,35 @@ Status SumsKernel(KernelContext& ctx, const PassState& state) {
     TENON_RETURN_IF_ERROR(design.Check(static_cast<int64_t>(shard->schema().columns.size())));
     TENON_RETURN_IF_ERROR(shard->CheckRead());
     TENON_RETURN_IF_ERROR(CheckKinds(design, *shard));
-    const GlmSumsLayout layout(design, state.pass);
-    TENON_ASSIGN_OR_RETURN(
-        const auto sums,
-        AddGlmSums(layout, *shard,
-                   {coefficients.data<double>(), static_cast<size_t>(coefficients.num_elements())},
-                   files));
-    TENON_ASSIGN_OR_RETURN(Tensor* const out, ctx.CreateOutput(0, {layout.size()}));
-    std::copy(sums.begin(), sums.end(), out->data<double>());
+    const absl::Span<const double> values = {coefficients.data<double>(),
+                                             static_cast<size_t>(coefficients.num_elements())};
+    TENON_ASSIGN_OR_RETURN(const auto numbers, add(design, *shard, values, files));
+    TENON_ASSIGN_OR_RETURN(Tensor* const out,
+                           ctx.CreateOutput(0, {static_cast<int64_t>(numbers.size())}));
+    std::copy(numbers.begin(), numbers.end(), out->data<double>());
     return OkStatus();
   });
 }
 
+Status SumsKernel(KernelContext& ctx, const PassState& state) {
+  return AddUp(ctx, [&](const GlmDesign& design, const TableShard& shard,
+                        absl::Span<const double> coefficients, const FileContext& files) {
+    return AddGlmSums(GlmSumsLayout(design, state.pass), shard, coefficients, files);
+  });
+}
+
+Status ScoresKernel(KernelContext& ctx) { return AddUp(ctx, AddGlmScores); }
+
 }  // namespace
 
 void RegisterGlmKernels(OpRegistry& ops) {
-  ops.Get("TenonGlmSums")
-      .Shape(DeclaredShape)
-      .NoExample("needs a table in files; glm_fit_test covers it")
-      .Kernel(kCpu, SumsKernel);
+  const auto get = [&ops](std::string_view name) {
+    return ops.Get(name)
+        .Shape(DeclaredShape)
+        .NoExample("needs a table in files; glm_fit_test covers it");
+  };
+  get("TenonGlmSums").Kernel(kCpu, SumsKernel);
+  get("TenonGlmScores").Kernel(kCpu, ScoresKernel);
 }
 
 }  // namespace tenon

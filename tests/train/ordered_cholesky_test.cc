@@ -90,6 +90,29 @@ TEST(OrderedCholeskyTest, ColumnsOfZerosAreAliased) {
   EXPECT_EQ(OrderedCholesky(Eigen::MatrixXd::Zero(2, 2)).rank(), 0);
 }
 
+/// Columns of many blocks, with dependences within blocks and across them.
+TEST(OrderedCholeskyTest, ManyColumnsAreSolvedAsThoseThatAreKept) {
+  Eigen::MatrixXd x = RandomMatrix(400, 200, 5);
+  const std::vector<int64_t> aliased = {3, 63, 64, 65, 130, 131, 199};
+  for (const int64_t j : aliased) x.col(j) = 2 * x.col(j / 3) + x.col(j / 2);
+  const Eigen::VectorXd y = RandomMatrix(400, 1, 6);
+  const OrderedCholesky cholesky(GramOf(x));
+  EXPECT_EQ(cholesky.aliased(), aliased);
+  const Eigen::MatrixXd kept = x(Eigen::all, cholesky.kept());
+  const Eigen::VectorXd wanted = kept.householderQr().solve(y);
+  const Eigen::VectorXd found = cholesky.Solve(x.transpose() * y);
+  EXPECT_LT(((found(cholesky.kept()) - wanted).array() / wanted.array()).abs().maxCoeff(), 1e-7);
+  const Eigen::MatrixXd one = GramOf(kept) * cholesky.Inverse()(cholesky.kept(), cholesky.kept());
+  EXPECT_TRUE(one.isApprox(Eigen::MatrixXd::Identity(193, 193), 1e-6));
+  for (const int64_t j : aliased) {
+    Eigen::VectorXd sum = Eigen::VectorXd::Zero(400);
+    for (const ColumnSum::Part& part : cholesky.Dependence(j).parts) {
+      sum += part.factor * x.col(part.column);
+    }
+    EXPECT_TRUE(sum.isApprox(x.col(j), 1e-6)) << j;
+  }
+}
+
 TEST(OrderedCholeskyTest, NearlyDependentColumnsAreKeptAndSaid) {
   Eigen::MatrixXd x = RandomMatrix(100, 2, 3);
   x.col(0).normalize();

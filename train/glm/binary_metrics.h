@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "ops/glm/glm_scores.h"
+
 // How well predicted probabilities tell positives from negatives, from a histogram that parts of
 // the data fill apart from each other and that are then added up.
 
@@ -14,8 +16,8 @@ namespace tenon {
 /// The weights of the positives and of the negatives by the logit of their predictions, in bins of
 /// equal width; predictions beyond the range are in the first and the last one.
 struct LogitHistogram {
-  static constexpr int64_t kBins = 65536;
-  static constexpr double kLimit = 32;  // the logits from -kLimit to kLimit
+  static constexpr int64_t kBins = LogitBins::kCount;
+  static constexpr double kLimit = LogitBins::kLimit;
 
   /// Logits from 0 on, which are probabilities from 1/2 on, are in the upper half of the bins. A
   /// NaN is in the first one.

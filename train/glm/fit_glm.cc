@@ -13,6 +13,8 @@
 #include "runtime/session/local_session.h"
 #include "train/glm/describe_fit.h"
 #include "train/glm/describe_penalty.h"
+#include "train/glm/equation_of_fit.h"
+#include "train/glm/evaluate_glm.h"
 #include "train/glm/fisher_scoring.h"
 #include "train/glm/glm_model.h"
 
@@ -21,10 +23,6 @@ namespace {
 
 constexpr int64_t kShownTexts = 5;
 constexpr size_t kShownLevels = 5;
-/// A table has so many parts, unless these would be smaller or larger than is good: enough for
-/// tens of workers to have about as much work each.
-constexpr int64_t kUnits = 64;
-constexpr int64_t kLeastUnitBytes = int64_t{128} << 10, kMostUnitBytes = int64_t{8} << 20;
 constexpr int kMostNullPasses = 50;
 // A mean of 0 or 1 has an infinite predictor.
 constexpr double kMostPredictor = 700;
@@ -51,6 +49,9 @@ class Fitter {
     TENON_RETURN_IF_ERROR(Solve());
     TENON_RETURN_IF_ERROR(FindNullDeviance());
     DescribeFit(fitted_, &result_);
+    result_.equation =
+        EquationOf(fitted_, result_.formula, options_.weights, tasks_->schema(), columns_, kinds_);
+    TENON_RETURN_IF_ERROR(AddMetrics());
     result_.seconds = std::chrono::duration<double>(MachineClock().Now() - begin).count();
     return std::move(result_);
   }
@@ -91,20 +92,14 @@ class Fitter {
     result_.link = NameOf(link_);
     result_.level = options_.level;
     for (const TableFile& file : files) result_.files.push_back({file.path, file.size});
-    auto units = CutIntoUnits(files, UnitBytes(files));
+    auto units = CutIntoUnits(
+        files, options_.unit_bytes > 0 ? options_.unit_bytes : TableTasks::UnitBytesOf(files));
     const auto local = [](const Graph& graph) { return MakeLocalSession(graph); };
     TENON_ASSIGN_OR_RETURN(
         tasks_,
         TableTasks::Open(std::move(files), std::move(schema), std::move(units), options_.devices,
                          options_.memory, options_.make_session ? options_.make_session : local));
     return OkStatus();
-  }
-
-  int64_t UnitBytes(const std::vector<TableFile>& files) const {
-    if (options_.unit_bytes > 0) return options_.unit_bytes;
-    int64_t bytes = 0;
-    for (const TableFile& file : files) bytes += file.size;
-    return std::clamp(bytes / kUnits, kLeastUnitBytes, kMostUnitBytes);
   }
 
   Status Read() {
@@ -253,6 +248,32 @@ class Fitter {
     if (options_.robust) {
       LikelihoodPasses passes(*fitted_.model, pass);
       TENON_ASSIGN_OR_RETURN(fitted_.squares, passes.SquaresAt(fitted_.fit.coefficients));
+    }
+    return OkStatus();
+  }
+
+  Status AddMetrics() {
+    const GlmDesign& design = fitted_.model->design();
+    const GlmSumsLayout layout(design, GlmPass::kDeviance);
+    std::vector<double> coefficients(design.num_columns());
+    const auto& places = fitted_.model->places();
+    for (size_t j = 0; j < places.size(); ++j) {
+      coefficients[layout.first_column(places[j].group) + places[j].level] =
+          fitted_.fit.coefficients[static_cast<int64_t>(j)];
+    }
+    TENON_ASSIGN_OR_RETURN(const std::vector<double> scores, tasks_->Scores(design, coefficients));
+    GlmMetrics training = MetricsOf(options_.family, scores);
+    training.data = "training";
+    training.rows_without_prediction = 0;  // these rows are no part of the fit
+    result_.metrics.push_back(std::move(training));
+    if (options_.evaluation.empty()) return OkStatus();
+    TENON_ASSIGN_OR_RETURN(GlmEvaluation evaluation,
+                           EvaluateGlm(*result_.equation, options_.evaluation,
+                                       {options_.max_rejects, options_.unit_bytes, options_.memory,
+                                        options_.devices, options_.make_session}));
+    result_.metrics.push_back(std::move(evaluation.metrics));
+    if (!evaluation.gaps.empty()) {
+      result_.warnings.push_back(StrCat("evaluation: ", evaluation.gaps));
     }
     return OkStatus();
   }

@@ -43,7 +43,9 @@ struct GlmOptions {
   TableFormat format = {};
   std::vector<std::string> categories = {};  // columns of texts, whatever their values
   int64_t max_rejects = 0;                   // records that may be left out
-  std::string rejects_file = {};             // for these; empty: none
+  /// Other tables, of whose rows the result has metrics too; none: none.
+  std::vector<std::string> evaluation = {};
+  std::string rejects_file = {};  // for these; empty: none
   /// Bytes that the rows may take in each task's memory; those beyond are read again in each pass.
   /// 0: as they need.
   int64_t memory = 0;

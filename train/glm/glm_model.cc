@@ -19,10 +19,10 @@ std::vector<int32_t> AllOf(int64_t count) {
   return all;
 }
 
-/// An interval as R's cut() calls it.
+}  // namespace
+
 std::string IntervalName(double low, double high) { return StrCat("(", low, ",", high, "]"); }
 
-/// The product of numbers, which the stack has last.
 GlmNumber ProductOf(const std::vector<GlmNumber>& numbers, const std::vector<int64_t>& which) {
   GlmNumber product;
   for (size_t i = 0; i < which.size(); ++i) {
@@ -37,8 +37,6 @@ GlmNumber ProductOf(const std::vector<GlmNumber>& numbers, const std::vector<int
   }
   return product;
 }
-
-}  // namespace
 
 StatusOr<FormulaColumns> FormulaColumns::Of(const Formula& formula, const std::string& weights,
                                             const TableHeader& header) {

@@ -45,6 +45,12 @@ struct ColumnKinds {
   std::map<int64_t, TableLevels> levels;  // of those of texts that the formula needs
 };
 
+/// An interval as R's cut() calls it: "(1,5]".
+std::string IntervalName(double low, double high);
+
+/// The product of the numbers at some places.
+GlmNumber ProductOf(const std::vector<GlmNumber>& numbers, const std::vector<int64_t>& which);
+
 /// A formula over a table: the design of its passes, and the columns that have coefficients.
 class GlmModel {
  public:

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "train/glm/binary_metrics.h"
+#include "train/glm/glm_equation.h"
 
 // A fitted generalised linear model as its user has it: numbers and names, without the data.
 
@@ -144,8 +145,9 @@ struct GlmResult {
   std::vector<GlmPathPoint> path;  // from the largest lambda down
   bool robust = false;             // standard errors are White's (HC1)
 
-  std::vector<std::string> warnings;  // lines
-  std::vector<GlmMetrics> metrics;    // of training, and of evaluation if there is any
+  std::vector<std::string> warnings;    // lines
+  std::vector<GlmMetrics> metrics;      // of training, and of evaluation if there is any
+  std::optional<GlmEquation> equation;  // what predicts
 
   /// Estimates under a penalty are biased on purpose, and have no standard errors.
   bool is_penalised() const {

@@ -43,6 +43,18 @@ std::string JsonText(std::string_view text) {
   return out + "\"";
 }
 
+bool IsUtf8(std::string_view text) {
+  for (size_t i = 0; i < text.size();) {
+    utf8proc_int32_t code = 0;
+    const utf8proc_ssize_t size =
+        utf8proc_iterate(reinterpret_cast<const utf8proc_uint8_t*>(text.data()) + i,
+                         static_cast<utf8proc_ssize_t>(text.size() - i), &code);
+    if (size <= 0) return false;
+    i += static_cast<size_t>(size);
+  }
+  return true;
+}
+
 void JsonObject::Add(std::string_view key, double value) {
   if (std::isfinite(value)) AddRaw(key, ShortestText(value));
 }
@@ -57,6 +69,27 @@ void JsonObject::Add(std::string_view key, const std::vector<std::string>& texts
   std::vector<std::string> written;
   for (const std::string& text : texts) written.push_back(JsonText(text));
   AddRaw(key, StrCat("[", Join(written, ", "), "]"));
+}
+
+void JsonObject::Add(std::string_view key, const std::vector<double>& values) {
+  std::vector<std::string> written;
+  for (const double value : values) written.push_back(ShortestText(value));
+  AddRaw(key, StrCat("[", Join(written, ", "), "]"));
+}
+
+void JsonObject::Add(std::string_view key, const std::vector<JsonObject>& objects) {
+  std::vector<std::string> written;
+  for (const JsonObject& object : objects) written.push_back(StrCat("    ", object.TextInLine()));
+  AddRaw(key, objects.empty() ? "[]" : StrCat("[\n", Join(written, ",\n"), "\n  ]"));
+}
+
+std::string JsonObject::TextInLine() const {
+  std::vector<std::string> parts;
+  for (const Member& member : members_) {
+    parts.push_back(StrCat(JsonText(member.key), ": ",
+                           member.object.empty() ? member.value : member.object[0].TextInLine()));
+  }
+  return StrCat("{", Join(parts, ", "), "}");
 }
 
 void JsonObject::AddRaw(std::string_view key, std::string value) {

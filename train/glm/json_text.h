@@ -14,6 +14,9 @@ std::string ShortestText(double value);
 /// Text as JSON writes it, with its quotes; bytes that are no UTF-8 become U+FFFD.
 std::string JsonText(std::string_view text);
 
+/// Whether a text is UTF-8, as JSON must be.
+bool IsUtf8(std::string_view text);
+
 /// An object of JSON under way, with its members in the order in which they are added. What JSON
 /// has no number for, NaN and infinities, is left out.
 class JsonObject {
@@ -25,6 +28,10 @@ class JsonObject {
   void Add(std::string_view key, const char* text) { Add(key, std::string_view(text)); }
   void Add(std::string_view key, const JsonObject& object);
   void Add(std::string_view key, const std::vector<std::string>& texts);
+  /// Numbers, all finite.
+  void Add(std::string_view key, const std::vector<double>& values);
+  /// An object a line, each in one.
+  void Add(std::string_view key, const std::vector<JsonObject>& objects);
 
   /// A member a line.
   std::string Text() const { return TextAt(0); }
@@ -36,6 +43,7 @@ class JsonObject {
   };
   void AddRaw(std::string_view key, std::string value);
   std::string TextAt(size_t depth) const;
+  std::string TextInLine() const;
 
   std::vector<Member> members_;
 };

@@ -10,6 +10,8 @@ namespace {
 
 /// Parts of a dependence below this, of columns of length 1, are rounding.
 constexpr double kLeastPart = 1e-6;
+/// Columns that are factored together, by products of matrices.
+constexpr int64_t kBlock = 64;
 
 }  // namespace
 
@@ -19,9 +21,7 @@ OrderedCholesky::OrderedCholesky(const Eigen::MatrixXd& gram, double tolerance)
     scale_[i] = gram(i, i) > 0 ? std::sqrt(gram(i, i)) : 1;
   }
   const Eigen::VectorXd inverse_scale = scale_.cwiseInverse();
-  const Eigen::MatrixXd scaled = inverse_scale.asDiagonal() *
-                                 gram.triangularView<Eigen::Lower>().toDenseMatrix() *
-                                 inverse_scale.asDiagonal();
+  const Eigen::MatrixXd scaled = inverse_scale.asDiagonal() * gram * inverse_scale.asDiagonal();
   // The blocked factorisation is many times as fast, and is right where no column is aliased.
   const Eigen::LLT<Eigen::MatrixXd> whole(scaled);
   if (whole.info() == Eigen::Success) {
@@ -35,26 +35,45 @@ OrderedCholesky::OrderedCholesky(const Eigen::MatrixXd& gram, double tolerance)
   }
   factor_.setZero(size_, size_);
   rest_.setZero(size_, size_);
-  for (int64_t i = 0; i < size_; ++i) {
-    const int64_t before = rank();
-    Eigen::VectorXd row(before);
-    for (int64_t k = 0; k < before; ++k) row[k] = scaled(i, kept_[k]);
-    factor_.topLeftCorner(before, before).triangularView<Eigen::Lower>().solveInPlace(row);
-    const double left = scaled(i, i) - row.squaredNorm();
-    if (left >= tolerance) {
-      factor_.row(before).head(before) = row.transpose();
-      factor_(before, before) = std::sqrt(left);
-      kept_.push_back(i);
-      if (least_left_column_ < 0 || left < least_left_) {
-        least_left_ = left;
-        least_left_column_ = i;
-      }
-    } else {
-      rest_.row(static_cast<int64_t>(aliased_.size())).head(before) = row.transpose();
-      aliased_.push_back(i);
-    }
+  for (int64_t begin = 0; begin < size_; begin += kBlock) {
+    FactorBlock(scaled, begin, std::min(begin + kBlock, size_), tolerance);
   }
   factor_.conservativeResize(rank(), rank());
+}
+
+void OrderedCholesky::FactorBlock(const Eigen::MatrixXd& scaled, int64_t begin, int64_t end,
+                                  double tolerance) {
+  const int64_t count = end - begin, before = rank();
+  // The rows by the columns that were kept before this block, and what these leave of the block.
+  Eigen::MatrixXd rows(before, count);
+  for (int64_t k = 0; k < before; ++k) {
+    rows.row(k) = scaled.col(kept_[k]).segment(begin, count).transpose();
+  }
+  factor_.topLeftCorner(before, before).triangularView<Eigen::Lower>().solveInPlace(rows);
+  Eigen::MatrixXd left = scaled.block(begin, begin, count, count);
+  left.noalias() -= rows.transpose() * rows;
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t own = rank() - before;
+    Eigen::VectorXd row(own);
+    for (int64_t k = 0; k < own; ++k) row[k] = left(i, kept_[before + k] - begin);
+    factor_.block(before, before, own, own).triangularView<Eigen::Lower>().solveInPlace(row);
+    const double square = left(i, i) - row.squaredNorm();
+    const bool is_kept = square >= tolerance;
+    Eigen::MatrixXd& to = is_kept ? factor_ : rest_;
+    const int64_t place = is_kept ? rank() : static_cast<int64_t>(aliased_.size());
+    to.row(place).head(before) = rows.col(i).transpose();
+    to.row(place).segment(before, own) = row.transpose();
+    if (!is_kept) {
+      aliased_.push_back(begin + i);
+      continue;
+    }
+    factor_(place, place) = std::sqrt(square);
+    kept_.push_back(begin + i);
+    if (least_left_column_ < 0 || square < least_left_) {
+      least_left_ = square;
+      least_left_column_ = begin + i;
+    }
+  }
 }
 
 Eigen::VectorXd OrderedCholesky::Solve(const Eigen::VectorXd& right) const {

@@ -49,6 +49,8 @@ class OrderedCholesky {
   ColumnSum Dependence(int64_t aliased) const;
 
  private:
+  void FactorBlock(const Eigen::MatrixXd& scaled, int64_t begin, int64_t end, double tolerance);
+
   const int64_t size_;
   Eigen::VectorXd scale_;   // the square roots of the diagonal; 1 for zeros
   Eigen::MatrixXd factor_;  // of the kept columns, each scaled to length 1

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/glm/table_tasks.h"
 
+#include <algorithm>
 #include <map>
 #include <utility>
 
@@ -19,6 +20,11 @@ namespace {
 // In the order of GlmPass.
 constexpr const char* kPassNames[] = {"deviance", "gradient", "rows", "newton", "squares"};
 
+/// A table has so many parts, unless these would be smaller or larger than is good: enough for
+/// tens of workers to have about as much work each.
+constexpr int64_t kUnits = 64;
+constexpr int64_t kLeastUnitBytes = int64_t{128} << 10, kMostUnitBytes = int64_t{4} << 20;
+
 Output TextFeed(const char* name) { return Placeholder(DType::kString, {}, {.name = name}); }
 
 }  // namespace
@@ -30,6 +36,12 @@ TableTasks::TableTasks(std::vector<TableFile> files, TableSchema schema,
       units_(std::move(units)),
       reports_(units_.size()),
       graph_(AllOps()) {}
+
+int64_t TableTasks::UnitBytesOf(const std::vector<TableFile>& files) {
+  int64_t bytes = 0;
+  for (const TableFile& file : files) bytes += file.size;
+  return std::clamp(bytes / kUnits, kLeastUnitBytes, kMostUnitBytes);
+}
 
 StatusOr<std::unique_ptr<TableTasks>> TableTasks::Open(
     std::vector<TableFile> files, TableSchema schema, std::vector<TableUnit> units,
@@ -67,6 +79,7 @@ void TableTasks::Build(const std::vector<std::string>& devices) {
     coefficients_ = Placeholder(DType::kDouble, {-1}, {.name = "coefficients"});
   }
   std::vector<std::vector<Output>> sums(std::size(kPassNames));
+  std::vector<Output> scores;
   for (const std::string& device : devices) {
     const DeviceScope scope(device);
     Part part;
@@ -88,12 +101,14 @@ void TableTasks::Build(const std::vector<std::string>& devices) {
     for (size_t p = 0; p < sums.size(); ++p) {
       sums[p].push_back(TenonGlmSums(table, design_, coefficients_, kPassNames[p]));
     }
+    scores.push_back(TenonGlmScores(table, design_, coefficients_));
     parts_.push_back(std::move(part));
   }
   const DeviceScope first(devices[0]);
   for (const auto& of_tasks : sums) {
     sums_.push_back(of_tasks.size() == 1 ? of_tasks[0] : AddN(of_tasks));
   }
+  scores_ = scores.size() == 1 ? scores[0] : AddN(scores);
 }
 
 Status TableTasks::ReadUnits(const std::vector<TableShard::ReadUnit>& units) {
@@ -219,6 +234,15 @@ StatusOr<std::vector<double>> TableTasks::Sums(const GlmSumsLayout& layout,
       {{design_, Tensor::Scalar<TString>(SerializeDesign(layout.design()))},
        {coefficients_, Tensor::Vector<double>(values)}},
       sums_[static_cast<size_t>(layout.pass())]);
+}
+
+StatusOr<std::vector<double>> TableTasks::Scores(const GlmDesign& design,
+                                                 absl::Span<const double> coefficients) {
+  const std::vector<double> values(coefficients.begin(), coefficients.end());
+  return session_->Run<std::vector<double>>(
+      {{design_, Tensor::Scalar<TString>(SerializeDesign(design))},
+       {coefficients_, Tensor::Vector<double>(values)}},
+      scores_);
 }
 
 }  // namespace tenon

@@ -26,6 +26,9 @@ class TableTasks {
   /// Opens a session on a graph.
   using SessionMaker = std::function<StatusOr<std::unique_ptr<Session>>(const Graph& graph)>;
 
+  /// The size of units by that of the whole table, whatever reads it.
+  static int64_t UnitBytesOf(const std::vector<TableFile>& files);
+
   /// Deals the units to `devices`, a CPU device of each task ("/job:worker/task:0"; "" for where
   /// the session is), in turn. `memory`: bytes that the rows may take in each task, without those
   /// that are read again; 0: as they need.
@@ -56,6 +59,9 @@ class TableTasks {
   /// Makes a pass over all rows. `layout` is of a design over the schema's columns.
   StatusOr<std::vector<double>> Sums(const GlmSumsLayout& layout,
                                      absl::Span<const double> coefficients);
+  /// The scores of all rows (AddGlmScores). `design` is over the schema's columns.
+  StatusOr<std::vector<double>> Scores(const GlmDesign& design,
+                                       absl::Span<const double> coefficients);
 
  private:
   /// The nodes of a task.
@@ -79,6 +85,7 @@ class TableTasks {
   std::vector<Part> parts_;
   Output column_, most_, levels_, design_, coefficients_;
   std::vector<Output> sums_;  // by GlmPass
+  Output scores_;
   std::unique_ptr<Session> session_;
 };
 

@@ -10,20 +10,15 @@
 #include "core/tensor/tensor.h"
 #include "data/arrays/npy.h"
 #include "data/files/path.h"
+#include "train/glm/csv_field.h"
 #include "train/glm/glm_pictures.h"
+#include "train/glm/glm_saved_model.h"
 #include "train/glm/json_text.h"
 #include "train/glm/path_picture.h"
+#include "train/glm/model_file.h"
 
 namespace tenon {
 namespace {
-
-/// A field as RFC 4180 has it: in quotes where it must be.
-std::string CsvField(std::string_view text) {
-  if (text.find_first_of("\",\r\n") == std::string_view::npos) return std::string(text);
-  std::string out = "\"";
-  for (const char c : text) out.append(c == '"' ? 2 : 1, c);
-  return out + "\"";
-}
 
 std::string CsvNumber(double value) { return std::isnan(value) ? "" : ShortestText(value); }
 
@@ -196,11 +191,14 @@ StatusOr<std::vector<std::string>> WriteGlm(const GlmResult& result, const std::
                                             const FileContext& context) {
   TENON_RETURN_IF_ERROR(MakeFolders(folder, context));
   std::vector<std::string> written;
+  // Names that JSON cannot have are an error after the other files are there.
+  const StatusOr<std::string> model = result.equation ? ModelJson(result) : std::string();
   // A file of a fit before would be taken for one of this.
   const auto remove_old = [&](const std::string& path) {
     return FileExists(path, context) ? RemoveFile(path, context) : OkStatus();
   };
   const std::pair<const char*, std::string> texts[] = {
+      {kModelFile, model.ok() ? *model : ""},
       {"coefficients.csv", CoefficientsCsv(result)},
       {"terms.csv", TermsCsv(result)},
       {"iterations.csv", IterationsCsv(result)},
@@ -219,13 +217,21 @@ StatusOr<std::vector<std::string>> WriteGlm(const GlmResult& result, const std::
     TENON_RETURN_IF_ERROR(WriteStringToFile(path, text, context));
     written.emplace_back(name);
   }
-  const std::string path = JoinPath(folder, "covariance.npz");
+  const std::string path = JoinPath(folder, kCovarianceFile);
   if (result.covariance.size() == 0) {
     TENON_RETURN_IF_ERROR(remove_old(path));
-    return written;
+  } else {
+    TENON_RETURN_IF_ERROR(WriteCovariance(result, path, context));
+    written.emplace_back(kCovarianceFile);
   }
-  TENON_RETURN_IF_ERROR(WriteCovariance(result, path, context));
-  written.emplace_back("covariance.npz");
+  TENON_RETURN_IF_ERROR(model.status());
+  const std::string saved_model = JoinPath(folder, kSavedModelFolder);
+  if (FileExists(saved_model, context)) {
+    TENON_RETURN_IF_ERROR(RemoveTree(saved_model, context));
+  }
+  if (!result.equation) return written;
+  TENON_ASSIGN_OR_RETURN(const bool is_there, WriteGlmSavedModel(*result.equation, saved_model));
+  if (is_there) written.push_back(StrCat(kSavedModelFolder, "/"));
   return written;
 }
 
