@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <tuple>
 #include <utility>
 
 namespace tenon {
@@ -38,8 +39,9 @@ class RowPredictor::PartPredictor {
     products_.resize(p_.terms_.size());
     for (size_t t = 0; t < p_.terms_.size(); ++t) AddTerm(t);
     if (with_errors) FindErrors();
-    std::stable_sort(rows_.gaps.begin(), rows_.gaps.end(),
-                     [](const auto& a, const auto& b) { return a.row < b.row; });
+    std::sort(rows_.gaps.begin(), rows_.gaps.end(), [](const auto& a, const auto& b) {
+      return std::tie(a.row, a.kind, a.name) < std::tie(b.row, b.kind, b.name);
+    });
     for (const PredictedRows::Gap& gap : rows_.gaps) {
       rows_.predictor[gap.row] = std::numeric_limits<double>::quiet_NaN();
     }
