@@ -14,7 +14,7 @@
 namespace tenon::tools {
 namespace {
 
-constexpr size_t kColumn = 30, kWidth = 100;
+constexpr size_t kHelpColumn = 30, kHelpWidth = 100;
 
 /// "INT:INT in [0 - 65535]" or "TEXT:{a,b}" taken apart.
 struct TypeText {
@@ -75,14 +75,14 @@ std::vector<std::string> Choices(const CLI::Option& option) {
   return absl::StrSplit((*set)[0], ',');
 }
 
-/// `text` from column `begin` on, broken between words before kWidth.
-std::string Wrapped(const std::string& text, size_t begin = kColumn) {
+/// `text` from column `begin` on, broken between words before kHelpWidth.
+std::string Wrapped(const std::string& text, size_t begin = kHelpColumn) {
   std::string out;
   size_t column = begin, at = 0;
   while (at < text.size()) {
     const size_t end = std::min(text.find(' ', at), text.size());
     const std::string word = text.substr(at, end - at);
-    if (column > begin && column + 1 + word.size() > kWidth) {
+    if (column > begin && column + 1 + word.size() > kHelpWidth) {
       out += "\n" + std::string(begin, ' ');
       column = begin;
     } else if (column > begin) {
@@ -103,10 +103,10 @@ class HelpFormatter final : public CLI::Formatter {
     std::string left = "  " + Join(help.names, ",");
     if (!help.kind.empty() && !is_positional) StrAppend(&left, " ", help.kind);
     if (help.is_repeated) left += " ...";
-    if (left.size() + 2 > kColumn) {
-      left += "\n" + std::string(kColumn, ' ');
+    if (left.size() + 2 > kHelpColumn) {
+      left += "\n" + std::string(kHelpColumn, ' ');
     } else {
-      left.resize(kColumn, ' ');
+      left.resize(kHelpColumn, ' ');
     }
     return left + Wrapped(help.text) + "\n";
   }
@@ -117,7 +117,7 @@ class HelpFormatter final : public CLI::Formatter {
 
   std::string make_subcommand(const CLI::App* sub) const override {
     std::string left = "  " + sub->get_display_name(true);
-    left.resize(std::max(kColumn, left.size() + 1), ' ');
+    left.resize(std::max(kHelpColumn, left.size() + 1), ' ');
     return left + Wrapped(sub->get_description()) + "\n";
   }
 };

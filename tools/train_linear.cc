@@ -11,6 +11,7 @@
 #include "core/base/strings.h"
 #include "tools/access_flags.h"
 #include "tools/fit_progress.h"
+#include "tools/glm_penalty_flags.h"
 #include "tools/replica_arguments.h"
 #include "train/glm/fit_glm.h"
 #include "train/glm/glm_cluster.h"
@@ -32,6 +33,8 @@ struct TrainLinearFlags {
   std::string rejects;
   int64_t memory = 0;
   int threads = 0;
+  GlmPenaltyFlags penalty;
+  bool robust = false;
   bool all = false;
   bool quiet = false;
 };
@@ -59,10 +62,12 @@ StatusOr<GlmOptions> OptionsOf(const TrainLinearFlags& flags) {
   if (flags.separated == "keep") options.separated = SeparatedLevels::kKeep;
   if (flags.separated == "error") options.separated = SeparatedLevels::kError;
   options.level = flags.level;
+  options.robust = flags.robust;
   if (flags.format == "tsv") options.format.delimiter = '\t';
   options.format.missing = flags.missing;
   TENON_ASSIGN_OR_RETURN(options.categories, CategoriesOf(flags.types));
   options.max_rejects = flags.max_rejects;
+  TENON_ASSIGN_OR_RETURN(options.penalty, PenaltyOf(flags.penalty));
   options.evaluation = flags.evaluation;
   options.rejects_file = flags.rejects;
   options.memory = flags.memory;
@@ -89,11 +94,13 @@ Status ShowResult(const TrainLinearFlags& flags, const GlmResult& result) {
 /// The fit that the flags ask for: `fit(options)` makes it.
 Status FitAndShow(const TrainLinearFlags& flags, GlmOptions options,
                   const std::function<StatusOr<GlmResult>(const GlmOptions& options)>& fit) {
-  const std::string name = Join(
-      std::vector{flags.formula, flags.family, flags.link, flags.weights, flags.separated}, "\n");
-  TENON_ASSIGN_OR_RETURN(
-      const auto progress,
-      FitProgress::Create(flags.model_dir, name, flags.files, flags.quiet, &options));
+  const std::string name = Join(std::vector{flags.formula, flags.family, flags.link, flags.weights,
+                                            flags.separated, NameOf(flags.penalty)},
+                                "\n");
+  // A path goes from its beginning to its end.
+  const std::string checkpoint_dir = flags.penalty.path > 0 ? "" : flags.model_dir;
+  TENON_ASSIGN_OR_RETURN(const auto progress, FitProgress::Create(checkpoint_dir, name, flags.files,
+                                                                  flags.quiet, &options));
   TENON_ASSIGN_OR_RETURN(const GlmResult result, fit(options));
   TENON_RETURN_IF_ERROR(progress->End());
   return ShowResult(flags, result);
@@ -166,6 +173,7 @@ void AddTrainLinearCommand(CLI::App& train, const OpRegistry& ops, Command* chos
       ->add_option("--max_rejects", flags->max_rejects,
                    "Leave out so many records that are not as the header says; more are an error")
       ->check(AtLeast(0));
+  AddPenaltyFlags(linear, &flags->penalty);
   linear->add_option("--rejects", flags->rejects,
                      "CSV file for these records, with file, line, byte and what is wrong");
   linear
@@ -180,6 +188,9 @@ void AddTrainLinearCommand(CLI::App& train, const OpRegistry& ops, Command* chos
                      "Folder for coefficients.csv and the other files; default: none");
   linear->add_option("--threads", flags->threads, "Threads that read and add; default: all cores")
       ->check(AtLeast(1));
+  linear->add_flag("--robust", flags->robust,
+                   "White's standard errors (HC1, as sandwich::vcovHC), which hold also where the "
+                   "variance is not as the family has it");
   linear->add_flag("--all", flags->all, "Print every coefficient, not the 20 largest |z| alone");
   linear->add_flag("--quiet", flags->quiet, "Print nothing but errors");
   AddReplicaFlags(*linear, &flags->replica);

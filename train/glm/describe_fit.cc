@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "core/base/strings.h"
+#include "train/glm/describe_penalty.h"
+#include "train/glm/fit_doubts.h"
 #include "train/glm/inference.h"
 
 namespace tenon {
@@ -45,17 +47,28 @@ class FitDescriber {
     if (!is_gaussian) {
       result_->mcfadden_r2 = 1 - minus_twice / (result_->null_deviance - 2 * constant);
     }
+    result_->robust = fitted_.squares.has_value();
     result_->method = "newton";
     result_->converged = fit().converged;
     result_->objective = "maximum likelihood";
+    if (fitted_.penalised) DescribePenalty(fitted_, result_);
     ListCoefficients();
     Warn();
-    const Eigen::MatrixXd all = model_.CovarianceToUnits(fit().inverse) * result_->dispersion;
+    if (fitted_.penalised) return AddInference({}, result_);
+    const Eigen::MatrixXd all = model_.CovarianceToUnits(Covariance());
     std::vector<int64_t> kept;
     for (int64_t j = 0; j < all.rows(); ++j) {
       if (!std::binary_search(fit().aliased.begin(), fit().aliased.end(), j)) kept.push_back(j);
     }
     AddInference(all(kept, kept), result_);
+  }
+
+  /// In units of the design.
+  Eigen::MatrixXd Covariance() const {
+    if (!fitted_.squares) return fit().inverse * result_->dispersion;
+    const double rows = fitted_.totals.num_rows;
+    return fit().inverse * *fitted_.squares * fit().inverse *
+           (rows / static_cast<double>(result_->residual_df));
   }
 
   /// The variable of a term that is one factor; -1 for other terms.
@@ -105,6 +118,10 @@ class FitDescriber {
         c.estimate = kNotGiven;
         c.standardised = kNotGiven;
         c.sum_of = SumOf(j, fit().dependences[aliased - fit().aliased.begin()]);
+      }
+      // The intercept is free of a penalty.
+      if (fitted_.penalised && c.estimate == 0 && columns[j].term >= 0) {
+        c.status = CoefficientStatus::kZero;
       }
       result_->coefficients.push_back(std::move(c));
       if (j + 1 == columns.size() || columns[j + 1].term != columns[j].term) {
@@ -174,7 +191,9 @@ class FitDescriber {
     if (fitted_.totals.num_weightless > 0) {
       result_->warnings.push_back(StrCat(fitted_.totals.num_weightless, " rows have no weight"));
     }
+    if (fitted_.penalised) return;
     if (!fit().aliased.empty()) result_->warnings.push_back(WarningOfAliased());
+    for (std::string& warning : DoubtsOf(fitted_)) result_->warnings.push_back(std::move(warning));
     size_t num_left_out = 0;
     for (const SeparatedLevel& level : fitted_.separated) {
       if (!level.is_kept && ++num_left_out > kWarnedLevels) continue;

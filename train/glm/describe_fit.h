@@ -1,37 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <vector>
-
-#include "ops/glm/glm_sums.h"
-#include "train/glm/fisher_scoring.h"
-#include "train/glm/formula.h"
-#include "train/glm/glm_model.h"
+#include "train/glm/fitted_glm.h"
 #include "train/glm/glm_result.h"
 
 namespace tenon {
-
-/// A level whose responses are all alike.
-struct SeparatedLevel {
-  size_t variable;  // in the formula
-  std::string level;
-  double rows, response;  // the response of each of its rows
-  bool is_kept;           // otherwise the level is left out with its rows
-};
-
-/// A model as the steps of a fit leave it.
-struct FittedGlm {
-  GlmFamily family = GlmFamily::kGaussian;
-  Formula formula;
-  std::optional<GlmModel> model;  // settled
-  GlmTotals totals;               // of the rows that are used
-  std::vector<GlmModel::LevelSums> level_sums;
-  std::vector<SeparatedLevel> separated;
-  FisherScoringFit fit;
-};
 
 /// Sets what follows from a fit: rows, deviances, degrees of freedom, coefficients in the units of
 /// the data with their inference, and warnings. The result has the names of its formula, response

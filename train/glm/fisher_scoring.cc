@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/glm/fisher_scoring.h"
 
+#include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "core/base/strings.h"
 
@@ -9,53 +11,55 @@ namespace tenon {
 namespace {
 
 constexpr int kMostHalvings = 30;
+/// A coefficient that grows without end still changes by this part of itself when a step changes
+/// the deviance by no more than that part, and the information about it is this part of what it
+/// was.
+constexpr double kGrowth = 2e-3, kLeastFall = 1e-6, kVanished = 1e-4;
 
-/// The quadratic approximation of the likelihood at some coefficients.
-struct Approximation {
-  Eigen::VectorXd at;
-  double deviance;
-  Eigen::VectorXd gradient;
-  Eigen::MatrixXd information;
-  GlmTotals totals;
-};
-
-class Scoring {
- public:
-  Scoring(const GlmModel& model, const GlmSumsFunction& pass)
-      : model_(model), pass_(pass), layout_(model.design(), GlmPass::kNewton) {}
-
-  StatusOr<Approximation> At(const Eigen::VectorXd& coefficients) {
-    std::vector<double> all(model_.design().num_columns());
-    const auto& places = model_.places();
-    const auto size = static_cast<int64_t>(places.size());
-    for (int64_t j = 0; j < size; ++j) {
-      all[layout_.first_column(places[j].group) + places[j].level] = coefficients[j];
-    }
-    TENON_ASSIGN_OR_RETURN(const std::vector<double> numbers, pass_(layout_, all));
-    ++passes_;
-    const GlmSums sums(layout_, numbers);
-    Approximation result = {coefficients, 0, Eigen::VectorXd(size), Eigen::MatrixXd(size, size),
-                            TotalsOf(numbers)};
-    result.deviance = result.totals.deviance;
-    for (int64_t j = 0; j < size; ++j) {
-      result.gradient[j] = sums.Gradient(places[j]);
-      for (int64_t i = j; i < size; ++i) {
-        result.information(i, j) = result.information(j, i) = sums.Product(places[i], places[j]);
-      }
-    }
-    return result;
+std::vector<int64_t> MovingColumns(const Eigen::VectorXd& at, const Eigen::VectorXd& step) {
+  std::vector<int64_t> moving;
+  for (int64_t j = 0; j < step.size(); ++j) {
+    if (std::abs(step[j]) > kGrowth * std::abs(at[j])) moving.push_back(j);
   }
-  int passes() const { return passes_; }
+  return moving;
+}
 
- private:
-  const GlmModel& model_;
-  const GlmSumsFunction& pass_;
-  const GlmSumsLayout layout_;
-  int passes_ = 0;
-};
+Eigen::VectorXd VarianceInflation(const LikelihoodApproximation& at, const Eigen::MatrixXd& inverse,
+                                  bool has_intercept) {
+  Eigen::VectorXd inflation = Eigen::VectorXd::Ones(inverse.rows());
+  for (int64_t j = has_intercept ? 1 : 0; j < inverse.rows(); ++j) {
+    const double with_one = has_intercept ? at.information_with_one[j] : 0;
+    const double own = at.information(j, j) - with_one * with_one / at.information_of_one;
+    inflation[j] = std::max(1.0, inverse(j, j) * own);
+  }
+  return inflation;
+}
 
-bool IsWorse(double deviance, double before) {
-  return !(deviance <= before + 1e-8 * (std::abs(before) + 0.1));
+/// Sets what follows from the last approximation.
+void Finish(const GlmModel& model, const LikelihoodApproximation& last,
+            const OrderedCholesky& cholesky, FisherScoringFit* fit) {
+  fit->coefficients = last.at;
+  fit->deviance = last.deviance;
+  fit->inverse = cholesky.Inverse();
+  fit->aliased = cholesky.aliased();
+  for (const int64_t j : fit->aliased) fit->dependences.push_back(cholesky.Dependence(j));
+  const bool has_intercept = !model.columns().empty() && model.columns()[0].term < 0;
+  fit->variance_inflation = VarianceInflation(last, fit->inverse, has_intercept);
+  fit->least_left = cholesky.least_left();
+  fit->least_left_column = cholesky.least_left_column();
+}
+
+/// Sets which of the columns that still move grow without end, from the information where all
+/// coefficients but the intercept are 0, for which a pass is made.
+Status FindGrowing(const Eigen::VectorXd& null, const std::vector<int64_t>& moving,
+                   LikelihoodPasses* passes, FisherScoringFit* fit) {
+  if (moving.empty()) return OkStatus();
+  TENON_ASSIGN_OR_RETURN(const LikelihoodApproximation first, passes->At(null));
+  const Eigen::VectorXd variances = OrderedCholesky(first.information).Inverse().diagonal();
+  for (const int64_t j : moving) {
+    if (variances[j] < kVanished * fit->inverse(j, j)) fit->growing.push_back(j);
+  }
+  return OkStatus();
 }
 
 }  // namespace
@@ -63,54 +67,72 @@ bool IsWorse(double deviance, double before) {
 StatusOr<FisherScoringFit> FitByFisherScoring(const GlmModel& model, const Eigen::VectorXd& start,
                                               const GlmSumsFunction& pass,
                                               const FisherScoringOptions& options) {
-  Scoring scoring(model, pass);
-  TENON_ASSIGN_OR_RETURN(Approximation here, scoring.At(start));
+  LikelihoodPasses passes(model, pass);
+  TENON_ASSIGN_OR_RETURN(LikelihoodApproximation here, passes.At(start));
   if (here.totals.num_rows == 0) {
     return InvalidArgument("no row is left to fit: ", here.totals.num_missing,
                            " have missing values");
   }
+  Eigen::VectorXd null = Eigen::VectorXd::Zero(start.size());
+  if (null.size() > 0 && model.columns()[0].term < 0) null[0] = options.null_intercept;
   FisherScoringFit fit;
   fit.start_deviance = here.deviance;
+  const bool can_separate = model.design().family != GlmFamily::kGaussian;
+  const auto is_small = [&](double fall) {
+    return can_separate && fall <= kLeastFall * (std::abs(fit.start_deviance) + 0.1);
+  };
+  LikelihoodApproximation before;
+  int64_t rank = start.size();
+  std::vector<int64_t> moving;  // by the step to here
   while (true) {
     const OrderedCholesky cholesky(here.information);
+    if (cholesky.rank() < rank && !moving.empty()) break;
+    rank = cholesky.rank();
     const Eigen::VectorXd step = cholesky.Solve(here.gradient);
     const double decrement = here.gradient.dot(step);
     if (options.progress) {
-      options.progress(scoring.passes(), here.deviance, std::sqrt(std::max(decrement, 0.0)),
+      options.progress(passes.passes(), here.deviance, std::sqrt(std::max(decrement, 0.0)),
                        here.at);
     }
     // The deviance falls by the decrement, if the likelihood is as its approximation.
     fit.converged = decrement <= options.tolerance * 1e-4 * (std::abs(here.deviance) + 0.1);
-    const bool is_last = fit.converged || scoring.passes() >= options.max_passes;
-    Approximation next;
+    moving.clear();
+    if (is_small(decrement)) moving = MovingColumns(here.at, step);
+    const bool is_last = fit.converged || passes.passes() >= options.max_passes;
+    LikelihoodApproximation next;
     if (!is_last) {
       Eigen::VectorXd part = step;
       for (int halvings = 0;; ++halvings) {
-        TENON_ASSIGN_OR_RETURN(next, scoring.At(here.at + part));
-        if (!IsWorse(next.deviance, here.deviance) || halvings == kMostHalvings) break;
+        TENON_ASSIGN_OR_RETURN(next, passes.At(here.at + part));
+        if (!IsWorseDeviance(next.deviance, here.deviance) || halvings == kMostHalvings) break;
         part /= 2;
       }
       const double change = std::abs(next.deviance - here.deviance);
       fit.converged = change <= options.tolerance * (std::abs(next.deviance) + 0.1);
+      before = std::move(here);
       here = std::move(next);
       if (!fit.converged) continue;
     }
     // The last step costs no pass; the information does not change by it.
     const OrderedCholesky last(here.information);
-    fit.coefficients = here.at;
-    if (fit.converged) fit.coefficients += last.Solve(here.gradient);
+    if (last.rank() < rank && !moving.empty()) break;
+    if (fit.converged) here.at += last.Solve(here.gradient);
     for (const int64_t j : last.aliased()) {
-      if (fit.coefficients[j] != 0) {
+      if (here.at[j] != 0) {
         return Internal("column ", j, " of a design is nearly aliased: the steps do not agree");
       }
-      fit.dependences.push_back(last.Dependence(j));
     }
-    fit.inverse = last.Inverse();
-    fit.aliased = last.aliased();
-    fit.deviance = here.deviance;
-    fit.passes = scoring.passes();
+    Finish(model, here, last, &fit);
+    fit.passes = passes.passes();
+    TENON_RETURN_IF_ERROR(FindGrowing(null, moving, &passes, &fit));
     return fit;
   }
+  // What grows has let the information about it vanish.
+  fit.converged = true;
+  Finish(model, before, OrderedCholesky(before.information), &fit);
+  fit.passes = passes.passes();
+  TENON_RETURN_IF_ERROR(FindGrowing(null, moving, &passes, &fit));
+  return fit;
 }
 
 }  // namespace tenon

@@ -7,20 +7,18 @@
 #include <vector>
 
 #include "core/base/status.h"
-#include "ops/glm/glm_sums.h"
 #include "train/glm/glm_model.h"
+#include "train/glm/likelihood_passes.h"
 #include "train/glm/ordered_cholesky.h"
 
 namespace tenon {
-
-/// Makes a pass over all rows of a table; see AddGlmSums.
-using GlmSumsFunction = std::function<StatusOr<std::vector<double>>(
-    const GlmSumsLayout& layout, absl::Span<const double> coefficients)>;
 
 struct FisherScoringOptions {
   int max_passes = 30;
   /// The end: a change of the deviance by less than this part, as R's glm() ends.
   double tolerance = 1e-12;
+  /// The intercept where all other coefficients are 0.
+  double null_intercept = 0;
   /// Called after each pass with the coefficients that it was at, in units of the design; the norm
   /// of the gradient is in units of standard errors.
   std::function<void(int pass, double deviance, double gradient_norm,
@@ -34,7 +32,16 @@ struct FisherScoringFit {
   Eigen::MatrixXd inverse;       // of the information, with zeros for aliased columns
   std::vector<int64_t> aliased;
   std::vector<ColumnSum> dependences;  // of these, in units of the design
-  double start_deviance = 0;           // where all coefficients but the intercept are 0
+  /// 1 / (1 - R²) of each column on the others, weighted as in the last step; 1 for the intercept
+  /// and aliased columns.
+  Eigen::VectorXd variance_inflation;
+  /// The least part that a column has left of its square beside those before it, and which one.
+  double least_left = 1;
+  int64_t least_left_column = -1;
+  /// Columns whose coefficients still moved when the deviance did no more, and about which nearly
+  /// no information is left: they have no finite estimate.
+  std::vector<int64_t> growing;
+  double start_deviance = 0;  // where all coefficients but the intercept are 0
   double deviance = 0;
   int passes = 0;
   bool converged = false;

@@ -12,6 +12,7 @@
 #include "runtime/device/machine_clock.h"
 #include "runtime/session/local_session.h"
 #include "train/glm/describe_fit.h"
+#include "train/glm/describe_penalty.h"
 #include "train/glm/equation_of_fit.h"
 #include "train/glm/evaluate_glm.h"
 #include "train/glm/fisher_scoring.h"
@@ -32,11 +33,16 @@ class Fitter {
   explicit Fitter(const GlmOptions& options)
       : options_(options), link_(options.link.value_or(DefaultLink(options.family))) {
     fitted_.family = options.family;
+    fitted_.penalty = options.penalty;
   }
 
   StatusOr<GlmResult> Fit(std::string_view formula, const std::vector<std::string>& files) {
     const Clock::Time begin = MachineClock().Now();
     TENON_RETURN_IF_ERROR(CheckLink(options_.family, link_));
+    TENON_RETURN_IF_ERROR(CheckPenalty(options_.penalty));
+    if (options_.robust && !options_.penalty.is_none()) {
+      return InvalidArgument("under a penalty there are no standard errors, robust or not");
+    }
     TENON_RETURN_IF_ERROR(Open(formula, files));
     TENON_RETURN_IF_ERROR(Read());
     TENON_RETURN_IF_ERROR(SettleModel());
@@ -160,11 +166,12 @@ class Fitter {
             is_alone && rows > 0 && options_.family != GlmFamily::kGaussian &&
             (sum == 0 || (options_.family == GlmFamily::kBinomial && sum == rows));
         const std::string& name = fitted_.model->variables()[v].levels[l];
-        out[v].push_back(rows == 0 ||
-                         (is_separated && options_.separated != SeparatedLevels::kKeep));
+        // A penalty keeps their estimates finite.
+        const bool is_kept =
+            options_.separated == SeparatedLevels::kKeep || !options_.penalty.is_none();
+        out[v].push_back(rows == 0 || (is_separated && !is_kept));
         if (!is_separated) continue;
         separated.push_back(StrCat(fitted_.formula.variables[v].label, " = ", name));
-        const bool is_kept = options_.separated == SeparatedLevels::kKeep;
         fitted_.separated.push_back({v, name, rows, sum / rows, is_kept});
       }
     }
@@ -219,13 +226,29 @@ class Fitter {
                                         absl::Span<const double> coefficients) {
       return Pass(layout, coefficients);
     };
-    FisherScoringOptions options;
-    options.progress = [this](int number, double deviance, double gradient,
-                              const Eigen::VectorXd& coefficients) {
+    const auto progress = [this](int number, double deviance, double gradient,
+                                 const Eigen::VectorXd& coefficients) {
       result_.iterations.push_back({number, deviance, gradient});
       if (options_.progress) options_.progress(result_.iterations.back(), PointOf(coefficients));
     };
+    if (!options_.penalty.is_none()) {
+      PenalisedScoringOptions options;
+      options.progress = progress;
+      if (!options_.start.empty()) options.start = Start();
+      TENON_ASSIGN_OR_RETURN(PenalisedFits fits,
+                             FitPenalised(*fitted_.model, StartOfIntercept(), fitted_.totals,
+                                          options_.penalty, pass, options));
+      fitted_.SetPenalised(std::move(fits));
+      return OkStatus();
+    }
+    FisherScoringOptions options;
+    options.progress = progress;
+    options.null_intercept = StartOfIntercept();
     TENON_ASSIGN_OR_RETURN(fitted_.fit, FitByFisherScoring(*fitted_.model, Start(), pass, options));
+    if (options_.robust) {
+      LikelihoodPasses passes(*fitted_.model, pass);
+      TENON_ASSIGN_OR_RETURN(fitted_.squares, passes.SquaresAt(fitted_.fit.coefficients));
+    }
     return OkStatus();
   }
 
@@ -297,7 +320,7 @@ class Fitter {
   /// The deviance of a model that has an intercept alone, where the formula has one.
   Status FindNullDeviance() {
     std::vector<double> coefficients(fitted_.model->design().num_columns());
-    bool was_the_start = options_.start.empty();
+    bool was_the_start = options_.start.empty() || fitted_.penalised;
     if (fitted_.formula.has_intercept && fitted_.formula.offsets.empty()) {
       const double predictor = PredictorOfMean();
       const bool is_finite = std::isfinite(predictor);

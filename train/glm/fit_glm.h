@@ -12,6 +12,7 @@
 #include "core/base/status.h"
 #include "data/table/table_format.h"
 #include "ops/glm/glm_family.h"
+#include "train/glm/glm_penalty.h"
 #include "train/glm/glm_result.h"
 #include "train/glm/table_tasks.h"
 
@@ -34,6 +35,10 @@ struct GlmOptions {
   std::string weights = {};                    // a column: R's prior weights
   SeparatedLevels separated = SeparatedLevels::kDrop;
   double level = 0.95;  // of confidence intervals
+  /// Under a penalty no level is left out, and there are no standard errors.
+  GlmPenalty penalty = {};
+  /// White's sandwich in place of the inverse information: HC1, with n / (n - p).
+  bool robust = false;
 
   TableFormat format = {};
   std::vector<std::string> categories = {};  // columns of texts, whatever their values

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <Eigen/Core>
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -67,6 +68,17 @@ struct GlmIteration {
   double gradient_norm = 0;
 };
 
+/// A fit of a path of penalties.
+struct GlmPathPoint {
+  double lambda = 0;
+  int64_t nonzero = 0;        // coefficients that are not 0, without the intercept
+  double deviance_ratio = 0;  // the part of the null deviance that is explained
+  double residual = kNotGiven;
+  /// By coefficient with status kOk or kZero: in the units of the data, and as the penalty counts
+  /// them.
+  std::vector<double> coefficients, standardised;
+};
+
 /// How well a model tells the labels of rows, those of the fit or others.
 struct GlmMetrics {
   std::string data;  // "training" or "evaluation"
@@ -123,16 +135,24 @@ struct GlmResult {
   int64_t bytes_of_sums = 0;
 
   double ridge = 0;              // the factor of the sum of squares
-  double lasso = 0;              // the factor of the sum of absolute values
-  double alpha = 0, lambda = 0;  // as glmnet counts them, where the penalty was given so
+  double lasso = 0;              // lambda of a lasso, as glmnet counts it
+  double alpha = 0, lambda = 0;  // of an elastic net, as glmnet counts them
   std::string objective;         // what was made least, in words
+  /// How far a penalised fit is from the minimum: the largest entry of the least subgradient of the
+  /// objective by standardised coefficients, a row (and, for a gaussian model, a deviation of the
+  /// response).
+  double penalty_residual = kNotGiven;
+  std::vector<GlmPathPoint> path;  // from the largest lambda down
+  bool robust = false;             // standard errors are White's (HC1)
 
   std::vector<std::string> warnings;    // lines
   std::vector<GlmMetrics> metrics;      // of training, and of evaluation if there is any
   std::optional<GlmEquation> equation;  // what predicts
 
   /// Estimates under a penalty are biased on purpose, and have no standard errors.
-  bool is_penalised() const { return ridge > 0 || lasso > 0 || lambda > 0; }
+  bool is_penalised() const {
+    return ridge > 0 || lasso > 0 || lambda > 0 || !std::isnan(penalty_residual);
+  }
   /// The number of coefficients that are estimated: those of the covariance.
   int64_t NumEstimated() const;
 };

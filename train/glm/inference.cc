@@ -130,6 +130,15 @@ void AddInference(const Eigen::MatrixXd& covariance, GlmResult* result) {
             &result->terms[i]);
   }
   TestModel(result);
+  if (!result->robust || std::isnan(result->f_statistic)) return;
+  std::vector<int64_t> all;
+  for (const std::vector<int64_t>& term : places) all.insert(all.end(), term.begin(), term.end());
+  const auto df = static_cast<double>(result->f_df1);
+  result->f_statistic = WaldOf(estimates(all), covariance(all, all)) / df;
+  const TailProbability tail =
+      FisherAbove(result->f_statistic, df, static_cast<double>(result->f_df2));
+  result->f_p_value = tail.p;
+  result->f_log10_p = tail.log10;
 }
 
 }  // namespace tenon

@@ -29,7 +29,7 @@ OrderedCholesky::OrderedCholesky(const Eigen::MatrixXd& gram, double tolerance)
     if (size_ == 0 || left.minCoeff() >= tolerance) {
       factor_ = whole.matrixL();
       for (int64_t i = 0; i < size_; ++i) kept_.push_back(i);
-      if (size_ > 0) least_left_ = left.minCoeff();
+      if (size_ > 0) least_left_ = left.minCoeff(&least_left_column_);
       return;
     }
   }
@@ -69,7 +69,10 @@ void OrderedCholesky::FactorBlock(const Eigen::MatrixXd& scaled, int64_t begin, 
     }
     factor_(place, place) = std::sqrt(square);
     kept_.push_back(begin + i);
-    least_left_ = std::min(least_left_, square);
+    if (least_left_column_ < 0 || square < least_left_) {
+      least_left_ = square;
+      least_left_column_ = begin + i;
+    }
   }
 }
 

@@ -37,6 +37,8 @@ class OrderedCholesky {
   /// The least part of its square that a kept column has left: the inverse of the largest variance
   /// inflation by the columns before it. 1 without columns.
   double least_left() const { return least_left_; }
+  /// That column; -1 without columns.
+  int64_t least_left_column() const { return least_left_column_; }
 
   /// The x with gram x = right where aliased columns count for nothing: 0 there.
   Eigen::VectorXd Solve(const Eigen::VectorXd& right) const;
@@ -55,6 +57,7 @@ class OrderedCholesky {
   Eigen::MatrixXd rest_;    // the rows that aliased columns would have
   std::vector<int64_t> kept_, aliased_;
   double least_left_ = 1;
+  int64_t least_left_column_ = -1;
 };
 
 }  // namespace tenon

@@ -75,9 +75,11 @@ std::string MethodText(const GlmResult& result) {
   if (result.bytes_of_sums > 0) StrAppend(&text, ", ", BytesText(result.bytes_of_sums), " of sums");
   if (!result.iterations.empty()) {
     const GlmIteration& last = result.iterations.back();
-    StrAppend(&text, "; ", last.pass, last.pass == 1 ? " pass" : " passes", ", deviance ",
-              SignificantText(last.deviance, 7, 4), ", gradient ",
-              absl::StrFormat("%.0e", last.gradient_norm));
+    StrAppend(
+        &text, "; ", last.pass, last.pass == 1 ? " pass" : " passes", ", deviance ",
+        SignificantText(last.deviance, 7, 4), result.is_penalised() ? ", residual " : ", gradient ",
+        absl::StrFormat("%.0e", std::isnan(result.penalty_residual) ? last.gradient_norm
+                                                                    : result.penalty_residual));
   }
   StrAppend(&text, result.converged ? "; converged" : "; NOT CONVERGED");
   if (result.seconds > 0) {
@@ -117,6 +119,20 @@ Lines HeaderLines(const GlmResult& result, int64_t width) {
                 "no standard errors, p values and intervals: estimates are drawn towards 0 on "
                 "purpose, and these numbers, which take them for unbiased, would be wrong",
                 width, &lines);
+  }
+  if (!result.path.empty()) {
+    AddLabelled(
+        "path",
+        absl::StrFormat("%d fits, lambda %.4g to %.4g; explained %.4f to %.4f of the null "
+                        "deviance, by %d to %d coefficients",
+                        result.path.size(), result.path.front().lambda, result.path.back().lambda,
+                        result.path.front().deviance_ratio, result.path.back().deviance_ratio,
+                        result.path.front().nonzero, result.path.back().nonzero),
+        width, &lines);
+  }
+  if (result.robust) {
+    AddLabelled("errors", "robust standard errors (HC1): White's sandwich x n / (n - p)", width,
+                &lines);
   }
   AddLabelled("method", MethodText(result), width, &lines);
   return lines;

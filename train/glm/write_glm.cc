@@ -14,6 +14,7 @@
 #include "train/glm/glm_pictures.h"
 #include "train/glm/glm_saved_model.h"
 #include "train/glm/json_text.h"
+#include "train/glm/path_picture.h"
 #include "train/glm/model_file.h"
 
 namespace tenon {
@@ -158,12 +159,32 @@ std::string MetricsJson(const GlmResult& result) {
       penalty.Add("alpha", result.alpha);
       penalty.Add("lambda", result.lambda);
     }
+    penalty.Add("residual", result.penalty_residual);
     json.Add("penalty", penalty);
   }
+  if (!result.is_penalised()) json.Add("standard_errors", result.robust ? "HC1" : "information");
   json.Add("fit", FitJson(result));
   for (const GlmMetrics& m : result.metrics) json.Add(m.data, JsonOf(m));
   json.Add("warnings", result.warnings);
   return json.Text() + "\n";
+}
+
+std::string CoefficientsPathCsv(const GlmResult& result) {
+  if (result.path.empty()) return "";
+  std::vector<std::string> header = {"lambda", "df", "deviance_ratio", "residual"};
+  for (const GlmCoefficient& c : result.coefficients) {
+    if (c.status == CoefficientStatus::kOk || c.status == CoefficientStatus::kZero) {
+      header.push_back(CsvField(c.name));
+    }
+  }
+  std::string csv = CsvLineOf(header);
+  for (const GlmPathPoint& point : result.path) {
+    std::vector<std::string> fields = {CsvNumber(point.lambda), StrCat(point.nonzero),
+                                       CsvNumber(point.deviance_ratio), CsvNumber(point.residual)};
+    for (const double c : point.coefficients) fields.push_back(CsvNumber(c));
+    csv += CsvLineOf(fields);
+  }
+  return csv;
 }
 
 StatusOr<std::vector<std::string>> WriteGlm(const GlmResult& result, const std::string& folder,
@@ -184,7 +205,9 @@ StatusOr<std::vector<std::string>> WriteGlm(const GlmResult& result, const std::
       {"metrics.json", MetricsJson(result)},
       {"roc.svg", RocSvg(result)},
       {"calibration.svg", CalibrationSvg(result)},
-      {"coefficients.svg", CoefficientsSvg(result)}};
+      {"coefficients.svg", CoefficientsSvg(result)},
+      {"coefficients_path.csv", CoefficientsPathCsv(result)},
+      {"path.svg", PathSvg(result)}};
   for (const auto& [name, text] : texts) {
     const std::string path = JoinPath(folder, name);
     if (text.empty()) {

@@ -22,14 +22,19 @@ std::string CoefficientsCsv(const GlmResult& result);
 std::string TermsCsv(const GlmResult& result);
 /// A line a pass: pass, deviance, gradient_norm.
 std::string IterationsCsv(const GlmResult& result);
+/// A line a fit of a path of penalties: lambda, df (coefficients that are not 0, without the
+/// intercept), deviance_ratio, residual, and each coefficient by its name in R. Empty without a
+/// path.
+std::string CoefficientsPathCsv(const GlmResult& result);
 /// How the model was fitted, and how well it fits and predicts, as an object of JSON.
 std::string MetricsJson(const GlmResult& result);
 
 /// Writes model.json (model_file.h), coefficients.csv, terms.csv, iterations.csv, metrics.json,
 /// covariance.npz (the arrays `covariance`, `estimates` and `names`), roc.svg, calibration.svg,
-/// coefficients.svg and saved_model/ (glm_saved_model.h) into the folder, which is made if it is
-/// not there; those of which the result has nothing are left out, and removed if they are there
-/// from a fit before. Gives the names of the written files. Errors name the file.
+/// coefficients.svg, coefficients_path.csv, path.svg and saved_model/ (glm_saved_model.h) into the
+/// folder, which is made if it is not there; those of which the result has nothing are left out,
+/// and removed if they are there from a fit before. Gives the names of the written files. Errors
+/// name the file.
 StatusOr<std::vector<std::string>> WriteGlm(const GlmResult& result, const std::string& folder,
                                             const FileContext& context = {});
 

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "core/base/status.h"
+#include "tools/commands.h"
+#include "train/glm/glm_penalty.h"
+
+namespace tenon::tools {
+
+/// The flags of `tenon train linear` that say what penalty a fit has.
+struct GlmPenaltyFlags {
+  double ridge = 0, lasso = 0, lambda = 0;
+  std::string elastic_net, standardised = "all";
+  int64_t path = 0;
+};
+
+void AddPenaltyFlags(CLI::App* command, GlmPenaltyFlags* flags);
+
+/// A text that tells the penalty from others.
+std::string NameOf(const GlmPenaltyFlags& flags);
+
+/// The penalty that these flags mean. InvalidArgument where they contradict each other.
+StatusOr<GlmPenalty> PenaltyOf(const GlmPenaltyFlags& flags);
+
+}  // namespace tenon::tools

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/base/status.h"
+#include "train/glm/fitted_glm.h"
+#include "train/glm/glm_penalty.h"
+#include "train/glm/glm_result.h"
+
+namespace tenon {
+
+/// InvalidArgument for factors that are negative, contradict each other, or an alpha outside of [0,
+/// 1].
+Status CheckPenalty(const GlmPenalty& penalty);
+
+/// Sets what a penalty gives beside the fit: the penalty, its objective in words, the residual, the
+/// path and warnings; and takes away the numbers that count parameters, of which a penalised fit
+/// has no whole number. REQUIRES: `fitted` has a penalised fit, `result` the rest.
+void DescribePenalty(const FittedGlm& fitted, GlmResult* result);
+
+}  // namespace tenon

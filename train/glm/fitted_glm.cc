@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/glm/fitted_glm.h"
+
+#include <utility>
+
+namespace tenon {
+
+void FittedGlm::SetPenalised(PenalisedFits fits) {
+  fit.coefficients = fits.fit.coefficients;
+  fit.start_deviance = fits.start_deviance;
+  fit.deviance = fits.fit.deviance;
+  fit.passes = fits.passes;
+  fit.converged = fits.fit.converged;
+  penalised = std::move(fits);
+}
+
+}  // namespace tenon

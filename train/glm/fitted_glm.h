@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <Eigen/Core>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ops/glm/glm_sums.h"
+#include "train/glm/fisher_scoring.h"
+#include "train/glm/formula.h"
+#include "train/glm/glm_model.h"
+#include "train/glm/glm_penalty.h"
+#include "train/glm/penalised_scoring.h"
+
+namespace tenon {
+
+/// A level whose responses are all alike.
+struct SeparatedLevel {
+  size_t variable;  // in the formula
+  std::string level;
+  double rows, response;  // the response of each of its rows
+  bool is_kept;           // otherwise the level is left out with its rows
+};
+
+/// A model as the steps of a fit leave it.
+struct FittedGlm {
+  GlmFamily family = GlmFamily::kGaussian;
+  Formula formula;
+  std::optional<GlmModel> model;  // settled
+  GlmTotals totals;               // of the rows that are used
+  std::vector<GlmModel::LevelSums> level_sums;
+  std::vector<SeparatedLevel> separated;
+  FisherScoringFit fit;
+  GlmPenalty penalty;
+  std::optional<PenalisedFits> penalised;  // with a penalty; then `fit` has no inverse
+  /// With robust standard errors: the products of columns with the squares of scores.
+  std::optional<Eigen::MatrixXd> squares;
+
+  void SetPenalised(PenalisedFits fits);
+};
+
+}  // namespace tenon

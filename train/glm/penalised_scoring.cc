@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/glm/penalised_scoring.h"
+
+#include <Eigen/Cholesky>
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "train/glm/coordinate_descent.h"
+
+namespace tenon {
+namespace {
+
+constexpr int kMostHalvings = 30;
+/// A quadratic approximation is solved so much better than the fit has to be.
+constexpr double kDescentPart = 1e-2;
+/// Where rounding lets a residual fall no further, this is good enough.
+constexpr double kGoodResidual = 1e-7;
+/// glmnet's sequence of lambdas, and its ends before the last: nearly all is explained, or the next
+/// lambda explains no more.
+constexpr double kLeastLambda = 1e-4, kLeastLambdaOfFewRows = 1e-2, kLeastAlpha = 1e-3;
+constexpr size_t kLeastPath = 5;
+constexpr double kMostExplained = 0.999, kLeastGain = 1e-5;
+/// A variance below this part of the mean square is that of a constant column.
+constexpr double kLeastVariance = 1e-13;
+
+/// The factors of the penalty on standardised coefficients.
+struct Factors {
+  double lambda, ridge, lasso;
+};
+
+class PenalisedScoring {
+ public:
+  PenalisedScoring(const GlmModel& model, const GlmTotals& totals, const GlmPenalty& penalty,
+                   const GlmSumsFunction& pass, const PenalisedScoringOptions& options)
+      : model_(model),
+        penalty_(penalty),
+        options_(options),
+        passes_(model, pass),
+        num_rows_(totals.num_rows),
+        size_(static_cast<int64_t>(model.columns().size())),
+        first_(size_ > 0 && model.columns()[0].term < 0 ? 1 : 0),
+        is_gaussian_(model.design().family == GlmFamily::kGaussian),
+        scales_(Eigen::VectorXd::Ones(size_)) {
+    fits_.weight = totals.weight;
+  }
+
+  StatusOr<PenalisedFits> Fit(double intercept) {
+    TENON_RETURN_IF_ERROR(Start(intercept));
+    if (penalty_.ridge > 0) {
+      TENON_RETURN_IF_ERROR(GoOn());
+      TENON_RETURN_IF_ERROR(Refine({0, penalty_.ridge, 0}, options_.tolerance, false));
+      fits_.fit = FitOf({0, penalty_.ridge, 0});
+    } else {
+      TENON_RETURN_IF_ERROR(FindNull());
+      TENON_RETURN_IF_ERROR(GoOn());
+      TENON_RETURN_IF_ERROR(FollowPath());
+    }
+    fits_.passes = passes_.passes();
+    return std::move(fits_);
+  }
+
+ private:
+  /// The first pass, from which the columns' deviations follow.
+  Status Start(double intercept) {
+    Eigen::VectorXd start = Eigen::VectorXd::Zero(size_);
+    if (first_ == 1) start[0] = intercept;
+    TENON_ASSIGN_OR_RETURN(here_, passes_.At(start));
+    if (here_.totals.num_rows == 0) return InvalidArgument("no row is left to fit");
+    fits_.start_deviance = here_.deviance;
+    // With one predictor for all rows the information is a multiple of that of a linear model.
+    if (model_.design().offsets.empty() || is_gaussian_) {
+      SetScales(here_);
+    } else {
+      TENON_ASSIGN_OR_RETURN(const LikelihoodApproximation linear, passes_.LinearAt(start));
+      SetScales(linear);
+    }
+    if (is_gaussian_) {
+      double null = here_.deviance;
+      if (first_ == 1) null -= here_.gradient[0] * here_.gradient[0] / here_.information(0, 0);
+      if (null > 0) fits_.response_deviation = std::sqrt(null / fits_.weight);
+    }
+    Standardise(&here_);
+    Report();
+    return OkStatus();
+  }
+
+  /// Goes to where the caller wants to begin.
+  Status GoOn() {
+    if (options_.start.size() == 0 || penalty_.path > 0) return OkStatus();
+    TENON_ASSIGN_OR_RETURN(here_, At(options_.start.cwiseProduct(scales_)));
+    Report();
+    return OkStatus();
+  }
+
+  void SetScales(const LikelihoodApproximation& at) {
+    for (int64_t j = first_; j < size_; ++j) {
+      const DesignColumn& column = model_.columns()[j];
+      const bool has_number =
+          std::any_of(column.levels.begin(), column.levels.end(), [](auto l) { return l < 0; });
+      if (penalty_.standardised == StandardisedColumns::kNone) {
+        scales_[j] = 1 / model_.deviation(j);
+      } else if (penalty_.standardised == StandardisedColumns::kAll || has_number) {
+        const double mean = at.information_with_one[j] / at.information_of_one;
+        const double square = at.information(j, j) / at.information_of_one;
+        const double variance = square - mean * mean;
+        if (variance > kLeastVariance * square) scales_[j] = std::sqrt(variance);
+      }
+    }
+  }
+
+  /// Has the coefficients count as the penalty counts them.
+  void Standardise(LikelihoodApproximation* at) const {
+    const Eigen::VectorXd inverse = scales_.cwiseInverse();
+    at->at = at->at.cwiseProduct(scales_).eval();
+    at->gradient = at->gradient.cwiseProduct(inverse).eval();
+    for (int64_t j = 0; j < size_; ++j) at->information.col(j) *= inverse[j];
+    for (int64_t j = 0; j < size_; ++j) at->information.row(j) *= inverse[j];
+  }
+
+  StatusOr<LikelihoodApproximation> At(const Eigen::VectorXd& standardised) {
+    TENON_ASSIGN_OR_RETURN(LikelihoodApproximation at,
+                           passes_.At(standardised.cwiseQuotient(scales_)));
+    Standardise(&at);
+    return at;
+  }
+
+  /// Has the approximation here be that of other coefficients, which is exact for a linear model.
+  void MoveByGram(const Eigen::VectorXd& to) {
+    const Eigen::VectorXd step = to - here_.at;
+    const Eigen::VectorXd change = here_.information * step;
+    here_.at = to;
+    here_.deviance += -2 * here_.gradient.dot(step) + step.dot(change);
+    here_.gradient -= change;
+  }
+
+  double ObjectiveAt(const LikelihoodApproximation& at, const Factors& f) const {
+    const auto b = at.at.tail(size_ - first_);
+    return at.deviance / 2 + f.ridge / 2 * b.squaredNorm() + f.lasso * b.lpNorm<1>();
+  }
+
+  double unit() const { return fits_.weight * fits_.response_deviation; }
+
+  double ResidualHere(const Factors& f) const {
+    const int64_t rest = size_ - first_;
+    const double own =
+        ElasticNetResidual(here_.gradient.tail(rest), here_.at.tail(rest), f.ridge, f.lasso);
+    const double of_intercept = first_ == 1 ? std::abs(here_.gradient[0]) : 0;
+    return std::max(own, of_intercept) / unit();
+  }
+
+  void Report() const {
+    if (!options_.progress) return;
+    options_.progress(passes_.passes(), here_.deviance, ResidualHere(now_),
+                      here_.at.cwiseQuotient(scales_));
+  }
+
+  /// The minimum of the approximation here and the penalty. The intercept is free: the others'
+  /// problem is what is left when it is taken out.
+  Eigen::VectorXd MinimumFromHere(const Factors& f, double tolerance) const {
+    const int64_t rest = size_ - first_;
+    Eigen::MatrixXd gram = here_.information.bottomRightCorner(rest, rest);
+    Eigen::VectorXd gradient = here_.gradient.tail(rest), with_one;
+    if (first_ == 1) {
+      with_one = here_.information.col(0).tail(rest) / here_.information(0, 0);
+      gram.noalias() -= here_.information.col(0).tail(rest) * with_one.transpose();
+      gradient -= here_.gradient[0] * with_one;
+    }
+    const Eigen::VectorXd now = here_.at.tail(rest);
+    Eigen::VectorXd to = now;
+    if (f.lasso > 0) {
+      const Eigen::VectorXd linear = gradient + gram * now;
+      MinimiseElasticNet({gram, linear, f.ridge, f.lasso}, tolerance * kDescentPart * unit(), &to);
+    } else {
+      gram.diagonal().array() += f.ridge;
+      to += gram.llt().solve(gradient - f.ridge * now);
+    }
+    Eigen::VectorXd all(size_);
+    all.tail(rest) = to;
+    if (first_ == 1) {
+      all[0] = here_.at[0] + here_.gradient[0] / here_.information(0, 0) - with_one.dot(to - now);
+    }
+    return all;
+  }
+
+  /// Goes from here to the minimum; `by_gram` without passes, for a linear model.
+  Status Refine(const Factors& f, double tolerance, bool by_gram) {
+    now_ = f;
+    double residual = ResidualHere(f);
+    for (int step = 0; residual > tolerance && step < options_.max_passes; ++step) {
+      const Eigen::VectorXd to = MinimumFromHere(f, tolerance);
+      if (by_gram) {
+        MoveByGram(to);
+      } else {
+        TENON_RETURN_IF_ERROR(MoveTowards(to, f));
+      }
+      const double last = residual;
+      residual = ResidualHere(f);
+      if (residual <= kGoodResidual && residual > last / 2) break;
+    }
+    return OkStatus();
+  }
+
+  Status MoveTowards(Eigen::VectorXd to, const Factors& f) {
+    const double before = ObjectiveAt(here_, f);
+    LikelihoodApproximation next;
+    for (int halvings = 0;; ++halvings) {
+      TENON_ASSIGN_OR_RETURN(next, At(to));
+      if (!IsWorseDeviance(ObjectiveAt(next, f), before) || halvings == kMostHalvings) break;
+      to = (here_.at + (to - here_.at) / 2).eval();
+    }
+    here_ = std::move(next);
+    Report();
+    return OkStatus();
+  }
+
+  PenalisedFit FitOf(const Factors& f) const {
+    PenalisedFit fit;
+    fit.lambda = f.lambda;
+    fit.standardised = here_.at;
+    fit.coefficients = here_.at.cwiseQuotient(scales_);
+    fit.deviance = here_.deviance;
+    fit.objective = ObjectiveAt(here_, f);
+    fit.residual = ResidualHere(f);
+    fit.converged = fit.residual <= kGoodResidual;
+    return fit;
+  }
+
+  /// The intercept and offsets alone.
+  Status FindNull() {
+    // Infinity times 0 would be no number.
+    constexpr double kHuge = 1e300;
+    if (first_ == 1) {
+      TENON_RETURN_IF_ERROR(Refine({kHuge, 0, kHuge}, options_.tolerance, is_gaussian_));
+    }
+    fits_.null_deviance = here_.deviance;
+    return OkStatus();
+  }
+
+  Factors FactorsOf(double lambda) const {
+    return {lambda, lambda * (1 - penalty_.alpha) * fits_.weight / fits_.response_deviation,
+            lambda * penalty_.alpha * fits_.weight};
+  }
+
+  /// The lambdas of a path, from the largest down, with the one that was asked for.
+  std::vector<double> Lambdas() const {
+    if (penalty_.path == 0) return {penalty_.lambda};
+    const double most = here_.gradient.tail(size_ - first_).lpNorm<Eigen::Infinity>() /
+                        fits_.weight / std::max(penalty_.alpha, kLeastAlpha);
+    const double ratio =
+        num_rows_ < static_cast<double>(size_ - first_) ? kLeastLambdaOfFewRows : kLeastLambda;
+    std::vector<double> lambdas;
+    for (int64_t k = 0; k < penalty_.path; ++k) {
+      const double part =
+          penalty_.path == 1 ? 0 : static_cast<double>(k) / static_cast<double>(penalty_.path - 1);
+      lambdas.push_back(most * std::pow(ratio, part));
+    }
+    if (penalty_.lambda > 0) {
+      const auto place = std::find_if(lambdas.begin(), lambdas.end(),
+                                      [&](double own) { return own <= penalty_.lambda; });
+      if (place == lambdas.end() || *place != penalty_.lambda) {
+        lambdas.insert(place, penalty_.lambda);
+      }
+    }
+    return lambdas;
+  }
+
+  double ExplainedBy(const PenalisedFit& fit) const {
+    return 1 - fit.deviance / fits_.null_deviance;
+  }
+
+  bool IsAtEnd() const {
+    const std::vector<PenalisedFit>& path = fits_.path;
+    if (path.size() < kLeastPath) return false;
+    const double last = ExplainedBy(path.back()), before = ExplainedBy(path[path.size() - 2]);
+    const bool is_binomial = model_.design().family == GlmFamily::kBinomial;
+    return last > kMostExplained || last - before < kLeastGain * (is_binomial ? 1 : last);
+  }
+
+  Status FollowPath() {
+    const bool has_path = penalty_.path > 0;
+    bool is_at_end = false;
+    Eigen::VectorXd of_result;
+    Factors result = {};
+    for (const double lambda : Lambdas()) {
+      const bool is_wanted = lambda == penalty_.lambda;
+      if (is_at_end && !is_wanted) continue;
+      const Factors f = FactorsOf(lambda);
+      const bool by_gram = has_path && is_gaussian_;
+      TENON_RETURN_IF_ERROR(
+          Refine(f, is_wanted || by_gram ? options_.tolerance : options_.path_tolerance, by_gram));
+      if (has_path) fits_.path.push_back(FitOf(f));
+      if (penalty_.lambda == 0 || is_wanted) {
+        fits_.fit = FitOf(f);
+        result = f;
+        of_result = here_.at;
+      }
+      is_at_end = is_at_end || (has_path && IsAtEnd());
+      if (is_at_end && (penalty_.lambda == 0 || lambda <= penalty_.lambda)) break;
+    }
+    if (has_path && is_gaussian_) {
+      // The sum of products has rounding that the gradient of a pass has not.
+      TENON_ASSIGN_OR_RETURN(here_, At(of_result));
+      now_ = result;
+      Report();
+      TENON_RETURN_IF_ERROR(Refine(result, options_.tolerance, false));
+      fits_.fit = FitOf(result);
+    }
+    return OkStatus();
+  }
+
+  const GlmModel& model_;
+  const GlmPenalty& penalty_;
+  const PenalisedScoringOptions& options_;
+  LikelihoodPasses passes_;
+  const double num_rows_;
+  const int64_t size_, first_;  // the columns, and how many of them no penalty counts
+  const bool is_gaussian_;
+  Eigen::VectorXd scales_;  // a standardised coefficient is so often one of the design
+  LikelihoodApproximation here_;
+  Factors now_ = {};
+  PenalisedFits fits_;
+};
+
+}  // namespace
+
+StatusOr<PenalisedFits> FitPenalised(const GlmModel& model, double intercept,
+                                     const GlmTotals& totals, const GlmPenalty& penalty,
+                                     const GlmSumsFunction& pass,
+                                     const PenalisedScoringOptions& options) {
+  return PenalisedScoring(model, totals, penalty, pass, options).Fit(intercept);
+}
+
+}  // namespace tenon
