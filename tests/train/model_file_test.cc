@@ -123,6 +123,20 @@ TEST(ModelFileTest, CovariancesOfOtherModelsAreRefused) {
   EXPECT_EQ(LoadCovariance(*fit->equation, folder / "none").status().code(), StatusCode::kNotFound);
 }
 
+TEST(ModelFileTest, PenalisedModelsPredictWithoutStandardErrors) {
+  const TemporaryFolder folder;
+  const auto fit = FitGlm("y ~ x + z + f", {SamplePath("glm/models.csv")},
+                          {.family = GlmFamily::kBinomial, .penalty = {.lambda = 0.02}});
+  ASSERT_TRUE(fit.ok()) << fit.status();
+  EXPECT_GT(fit->metrics.at(0).auc, 0.5);
+  ASSERT_TRUE(WriteGlm(*fit, folder.path()).ok());
+  const auto equation = LoadGlm(folder.path());
+  ASSERT_TRUE(equation.ok()) << equation.status();
+  EXPECT_THAT(equation->coefficients, Contains(0.0));
+  EXPECT_EQ(PredictionsOf(*equation, {}), PredictionsOf(*fit->equation, {}));
+  EXPECT_EQ(LoadCovariance(*equation, folder.path()).status().code(), StatusCode::kNotFound);
+}
+
 TEST(ModelFileTest, LevelsThatAreNoUtf8AreAnErrorOnceTheOtherFilesAreThere) {
   const TemporaryFolder folder;
   std::string text = "y,f\n";

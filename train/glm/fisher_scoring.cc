@@ -112,7 +112,7 @@ StatusOr<FisherScoringFit> FitByFisherScoring(const GlmModel& model, const Eigen
       }
       const double change = std::abs(next.deviance - here.deviance);
       fit.converged = change <= options.tolerance * (std::abs(next.deviance) + 0.1);
-      before = std::move(here);
+      if (!moving.empty()) before = std::move(here);
       here = std::move(next);
       if (!fit.converged) continue;
     }

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <numeric>
+#include <tuple>
 #include <utility>
 
 namespace tenon {
@@ -39,25 +39,15 @@ class RowPredictor::PartPredictor {
     products_.resize(p_.terms_.size());
     for (size_t t = 0; t < p_.terms_.size(); ++t) AddTerm(t);
     if (with_errors) FindErrors();
-    SortGaps();
+    std::sort(rows_.gaps.begin(), rows_.gaps.end(), [](const auto& a, const auto& b) {
+      return std::tie(a.row, a.kind, a.name) < std::tie(b.row, b.kind, b.name);
+    });
     for (const PredictedRows::Gap& gap : rows_.gaps) {
       rows_.predictor[gap.row] = std::numeric_limits<double>::quiet_NaN();
     }
   }
 
  private:
-  /// Sorts them by row, and those of a row as they were found.
-  void SortGaps() {
-    std::vector<size_t> order(rows_.gaps.size());
-    std::iota(order.begin(), order.end(), size_t{0});
-    std::sort(order.begin(), order.end(), [this](size_t a, size_t b) {
-      return std::pair(rows_.gaps[a].row, a) < std::pair(rows_.gaps[b].row, b);
-    });
-    std::vector<PredictedRows::Gap> sorted;
-    for (const size_t i : order) sorted.push_back(std::move(rows_.gaps[i]));
-    rows_.gaps = std::move(sorted);
-  }
-
   void AddGap(int64_t row, Kind kind, int64_t column, const std::string& name,
               std::string_view text = "") {
     rows_.gaps.push_back({row, kind, column, name, std::string(text)});
