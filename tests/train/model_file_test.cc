@@ -126,7 +126,7 @@ TEST(ModelFileTest, CovariancesOfOtherModelsAreRefused) {
 TEST(ModelFileTest, PenalisedModelsPredictWithoutStandardErrors) {
   const TemporaryFolder folder;
   const auto fit = FitGlm("y ~ x + z + f", {SamplePath("glm/models.csv")},
-                          {.family = GlmFamily::kBinomial, .penalty = {.lambda = 0.02}});
+                          {.family = GlmFamily::kBinomial, .penalty = {.lambda = 0.05}});
   ASSERT_TRUE(fit.ok()) << fit.status();
   EXPECT_GT(fit->metrics.at(0).auc, 0.5);
   ASSERT_TRUE(WriteGlm(*fit, folder.path()).ok());
