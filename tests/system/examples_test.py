@@ -11,6 +11,7 @@ from grammar_text import grammar_text
 from tenon_process import BINARY, SOURCE, TENON, free_addresses, main, run, serve
 
 MNIST = os.path.join(SOURCE, "share", "mnist")
+FLIGHTS = os.path.join(SOURCE, "share", "flights", "flights_sample.csv.gz")
 
 
 def program(name):
@@ -67,6 +68,14 @@ class Workers:
 def linear_regression():
     slope, intercept = figures(r"y = (\S+) x \+ (\S+)", example("linear_regression"))[0]
     assert abs(slope - 3) < .1 and abs(intercept - 2) < .1, (slope, intercept)
+
+
+def logistic_regression(folder):
+    printed = example("logistic_regression", "--data", FLIGHTS, "--model_dir", os.path.join(folder, "late"))
+    assert "50,000 rows used" in printed and "C(month)" in printed, printed
+    odds = [o for o, in figures(r"odds (\S+) \(", printed)]
+    assert len(odds) == 15 and odds == sorted(odds), odds
+    assert os.path.exists(os.path.join(folder, "late", "model.json"))
 
 
 def autoencoder():
@@ -142,7 +151,8 @@ def cases(folder):
     with open(text, "w", encoding="utf-8") as file:
         file.write(grammar_text(200000))
     tested = {
-        "linear_regression": linear_regression, "autoencoder": autoencoder,
+        "linear_regression": linear_regression,
+        "logistic_regression": lambda: logistic_regression(folder), "autoencoder": autoencoder,
         "mnist_conv": lambda: mnist_conv(folder), "in_graph_replication": in_graph_replication,
         "model_parallel": model_parallel, "mnist_sync": lambda: mnist_sync(folder),
         "mnist_replica": mnist_replica, "char_lstm": lambda: char_lstm(text, folder),

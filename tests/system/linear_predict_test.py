@@ -72,7 +72,7 @@ def mistakes(folder):
     error = tenon("predict", folder, bad, code=1).stderr
     assert "model.json" in error, error
     error = tenon("predict", model, TABLE, "--keep", "Id", code=1).stderr
-    assert "there is no column 'Id'; did you mean id?" in error, error
+    assert "there is no column 'Id'; did you mean 'id'?" in error, error
     os.remove(os.path.join(model, "covariance.npz"))
     error = tenon("predict", model, TABLE, "--se", code=1).stderr
     assert "has no standard errors" in error, error

@@ -14,6 +14,7 @@
 #include "data/files/byte_stream.h"
 #include "tests/data/sample_files.h"
 #include "train/glm/fit_glm.h"
+#include "train/glm/inference.h"
 #include "train/glm/predict_table.h"
 
 namespace tenon {
@@ -96,7 +97,7 @@ TEST(GlmPredictionTest, PredictionsAndErrorsAreRsInOrderOfTheRows) {
       // Units of some hundred bytes, each of which is read by itself.
       const PredictTableOptions options = {
           .type = is_link ? PredictTableOptions::Type::kLink : PredictTableOptions::Type::kResponse,
-          .covariance = fit->covariance,
+          .covariance = CovarianceOf(*fit),
           .keep = {"id", "note"},
           .unit_bytes = is_link ? 1 << 20 : 700};
       const auto found = Predicted(*fit->equation, {SamplePath("glm/predictions.csv")}, options);
@@ -199,7 +200,7 @@ TEST(GlmPredictionTest, ClassesAreTheTextsOfTheResponse) {
             "prediction\nyes\nyes\n");
   EXPECT_EQ(Predicted(*fit.equation, {path}, {.type = type, .threshold = 0.99}).value(),
             "prediction\nno\nno\n");
-  EXPECT_THAT(Predicted(*fit.equation, {path}, {.type = type, .covariance = fit.covariance})
+  EXPECT_THAT(Predicted(*fit.equation, {path}, {.type = type, .covariance = CovarianceOf(fit)})
                   .status()
                   .message(),
               HasSubstr("a class has no standard error"));

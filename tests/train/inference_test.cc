@@ -22,7 +22,7 @@ GlmResult WithoutInference(const GlmResult& full) {
          .estimate = c.estimate};
   }
   fit.terms.clear();
-  fit.covariance.resize(0, 0);
+  fit.covariance.clear();
   fit.r2 = fit.adjusted_r2 = fit.sigma = fit.f_statistic = fit.f_p_value = fit.f_log10_p =
       kNotGiven;
   fit.f_df1 = fit.f_df2 = 0;
@@ -48,7 +48,7 @@ TEST(InferenceTest, StandardErrorsAndTestsAreThoseOfRsSummaries) {
     SCOPED_TRACE(name);
     const GlmResult wanted = RFit(name);
     GlmResult found = WithoutInference(wanted);
-    AddInference(wanted.covariance, &found);
+    AddInference(CovarianceOf(wanted), &found);
     ExpectCoefficients(found, wanted);
     size_t next = 0;
     for (const GlmTerm& a : found.terms) {
@@ -76,7 +76,7 @@ TEST(InferenceTest, StandardErrorsAndTestsAreThoseOfRsSummaries) {
 
 TEST(InferenceTest, ATermWhoseColumnsAreAllAliasedHasNoTest) {
   GlmResult fit = RFit("cars");
-  AddInference(Eigen::MatrixXd(fit.covariance), &fit);
+  AddInference(CovarianceOf(fit), &fit);
   ASSERT_EQ(fit.terms.size(), 5u);
   EXPECT_EQ(fit.terms[2].label, "tons");
   EXPECT_EQ(fit.terms[2].df, 0);

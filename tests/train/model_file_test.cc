@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/glm/model_file.h"
+#include "train/glm/inference.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -65,7 +66,7 @@ TEST(ModelFileTest, AModelThatWasWrittenAndReadPredictsTheSameBits) {
     const auto covariance = LoadCovariance(*equation, path);
     ASSERT_TRUE(covariance.ok()) << covariance.status();
     EXPECT_EQ(PredictionsOf(*equation, *covariance),
-              PredictionsOf(*fit->equation, fit->covariance));
+              PredictionsOf(*fit->equation, CovarianceOf(*fit)));
     // What is read is written as it was.
     GlmResult again = *fit;
     again.equation = *equation;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <Eigen/Core>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -115,7 +114,7 @@ struct GlmResult {
   std::vector<GlmCoefficient> coefficients;  // in the formula's order, reference levels included
   std::vector<GlmTerm> terms;                // without the intercept
   /// The covariance of the estimates whose status is kOk, in their order; empty without inference.
-  Eigen::MatrixXd covariance;
+  std::vector<double> covariance;
   double level = 0.95;  // of the confidence intervals
 
   double null_deviance = kNotGiven, residual_deviance = kNotGiven;

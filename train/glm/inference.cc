@@ -117,7 +117,7 @@ void AddInference(const Eigen::MatrixXd& covariance, GlmResult* result) {
   TENON_CHECK(covariance.rows() == result->NumEstimated() &&
               covariance.cols() == covariance.rows());
   TestCoefficients(covariance.diagonal(), result);
-  result->covariance = covariance;
+  result->covariance.assign(covariance.data(), covariance.data() + covariance.size());
   Eigen::VectorXd estimates(covariance.rows());
   int64_t next = 0;
   for (const GlmCoefficient& c : result->coefficients) {
@@ -139,6 +139,12 @@ void AddInference(const Eigen::MatrixXd& covariance, GlmResult* result) {
       FisherAbove(result->f_statistic, df, static_cast<double>(result->f_df2));
   result->f_p_value = tail.p;
   result->f_log10_p = tail.log10;
+}
+
+Eigen::MatrixXd CovarianceOf(const GlmResult& result) {
+  if (result.covariance.empty()) return {};
+  const int64_t size = result.NumEstimated();
+  return Eigen::Map<const Eigen::MatrixXd>(result.covariance.data(), size, size);
 }
 
 }  // namespace tenon

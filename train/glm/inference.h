@@ -20,4 +20,7 @@ namespace tenon {
 /// and level. Under a penalty nothing but the list of terms is set.
 void AddInference(const Eigen::MatrixXd& covariance, GlmResult* result);
 
+/// The covariance of a result as a matrix.
+Eigen::MatrixXd CovarianceOf(const GlmResult& result);
+
 }  // namespace tenon

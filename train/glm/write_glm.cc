@@ -78,7 +78,7 @@ JsonObject FitJson(const GlmResult& result) {
 
 Status WriteCovariance(const GlmResult& result, const std::string& path,
                        const FileContext& context) {
-  const int64_t size = result.covariance.rows();
+  const int64_t size = result.NumEstimated();
   TENON_ASSIGN_OR_RETURN(Tensor covariance,
                          Tensor::Allocate(CpuAllocator(), DType::kDouble, Shape({size, size})));
   std::vector<double> estimates;
@@ -88,9 +88,7 @@ Status WriteCovariance(const GlmResult& result, const std::string& path,
     estimates.push_back(c.estimate);
     names.push_back(c.name);
   }
-  // A covariance is symmetric: it is the same by rows and by columns.
-  std::copy(result.covariance.data(), result.covariance.data() + size * size,
-            covariance.flat<double>().begin());
+  std::copy(result.covariance.begin(), result.covariance.end(), covariance.data<double>());
   return WriteNpz(path,
                   {{"covariance", std::move(covariance)},
                    {"estimates", Tensor::Vector(estimates)},
@@ -218,7 +216,7 @@ StatusOr<std::vector<std::string>> WriteGlm(const GlmResult& result, const std::
     written.emplace_back(name);
   }
   const std::string path = JoinPath(folder, kCovarianceFile);
-  if (result.covariance.size() == 0) {
+  if (result.covariance.empty()) {
     TENON_RETURN_IF_ERROR(remove_old(path));
   } else {
     TENON_RETURN_IF_ERROR(WriteCovariance(result, path, context));
