@@ -103,11 +103,13 @@ int Report(const Status& status) {
   if (status.GetPayload(kUsagePayload).has_value()) {
     return ReportWrongUsage(std::string(Message(status)));
   }
-  // One line: without the lines that TensorFlow's client reads the failing node from.
-  std::string line(Message(status));
-  line.erase(std::min(line.find("\n\t [[{{node"), line.size()));
-  std::replace(line.begin(), line.end(), '\n', ' ');
-  PrintError(StrCat(absl::StatusCodeToString(status.code()), ": ", line));
+  // All but the lines that TensorFlow's client reads the failing node from.
+  std::string message(Message(status));
+  message.erase(std::min(message.find("\n\t [[{{node"), message.size()));
+  // A server's line, which is above the error, is the beginning of it.
+  const size_t end = message.find('\n');
+  if (message.starts_with("From /job:") && end != std::string::npos) message[end] = ' ';
+  PrintError(StrCat(absl::StatusCodeToString(status.code()), ": ", message));
   return kFailed;
 }
 

@@ -11,6 +11,7 @@ namespace {
 
 /// Longer words are not compared: it takes the product of both lengths.
 constexpr size_t kMaxLength = 100;
+constexpr size_t kShownNames = 10;
 
 std::string Simplified(std::string_view word) {
   std::string simple;
@@ -64,6 +65,18 @@ std::string ClosestName(std::string_view word, const std::vector<std::string>& n
 std::string DidYouMean(std::string_view word, const std::vector<std::string>& names) {
   const std::string closest = ClosestName(word, names);
   return closest.empty() ? "" : StrCat("; did you mean ", closest, "?");
+}
+
+std::string DidYouMeanOrNames(std::string_view word, const std::vector<std::string>& names) {
+  const std::string closest = ClosestName(word, names);
+  if (!closest.empty()) return StrCat("; did you mean '", closest, "'?");
+  std::vector<std::string> shown;
+  for (size_t i = 0; i < std::min(names.size(), kShownNames); ++i) {
+    shown.push_back(names[i].substr(0, kMaxLength));
+  }
+  if (names.size() > kShownNames) shown.push_back(StrCat(names.size() - kShownNames, " more"));
+  if (shown.size() == 1) return StrCat("; the only one is '", shown[0], "'");
+  return StrCat("; there are ", Join(shown, ", "));
 }
 
 }  // namespace tenon

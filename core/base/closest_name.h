@@ -14,4 +14,7 @@ std::string ClosestName(std::string_view word, const std::vector<std::string>& n
 /// "; did you mean X?" for that name, or "".
 std::string DidYouMean(std::string_view word, const std::vector<std::string>& names);
 
+/// "; did you mean 'X'?", or where no name is near the first names: "; there are a, b, c, 5 more".
+std::string DidYouMeanOrNames(std::string_view word, const std::vector<std::string>& names);
+
 }  // namespace tenon

@@ -73,7 +73,8 @@ StatusOr<int64_t> FindColumn(const TableHeader& header, std::string_view name) {
   const auto begin = header.names.begin(), end = header.names.end();
   const auto found = std::find(begin, end, name);
   if (found == end) {
-    return InvalidArgument("there is no column '", name, "'", DidYouMean(name, header.names));
+    return InvalidArgument("there is no column '", name, "'",
+                           DidYouMeanOrNames(name, header.names));
   }
   if (std::find(found + 1, end, name) != end) {
     return InvalidArgument("there are two columns '", name, "', wanted one");

@@ -3,6 +3,7 @@
 
 #include "core/op/op_registry.h"
 #include "core/op/shape_inference.h"
+#include "ops/glm/bad_row.h"
 #include "ops/glm/design_message.h"
 #include "ops/glm/glm_scores.h"
 #include "ops/glm/glm_sums.h"
@@ -52,18 +53,44 @@ Status CheckKinds(const GlmDesign& design, const TableShard& shard) {
   return OkStatus();
 }
 
+/// The design of input 1, which suits the shard.
+StatusOr<GlmDesign> DesignInput(const KernelContext& ctx, const TableShard& shard) {
+  TENON_ASSIGN_OR_RETURN(GlmDesign design, ParseDesign(ctx.input(1).data<TString>()[0]));
+  TENON_RETURN_IF_ERROR(design.Check(static_cast<int64_t>(shard.schema().columns.size())));
+  TENON_RETURN_IF_ERROR(shard.CheckRead());
+  TENON_RETURN_IF_ERROR(CheckKinds(design, shard));
+  return design;
+}
+
+Status BadRowKernel(KernelContext& ctx) {
+  TENON_ASSIGN_OR_RETURN(const auto table, ResourceInput<TableResource>(ctx));
+  TENON_ASSIGN_OR_RETURN(const FileContext files, FilesFor(ctx));
+  return table->Use([&](TableShard* shard) -> Status {
+    TENON_ASSIGN_OR_RETURN(const GlmDesign design, DesignInput(ctx, *shard));
+    TENON_ASSIGN_OR_RETURN(const BadGlmRow bad, FindBadGlmRow(design, *shard, files));
+    PlacedText placed = {"", 0, ""};
+    if (bad.unit >= 0) {
+      const TableShard::ReadUnit unit = {bad.unit, shard->report(bad.unit).began};
+      TENON_ASSIGN_OR_RETURN(
+          placed, shard->FindRow(unit, std::max<int64_t>(bad.column, 0), bad.row, files));
+    }
+    ctx.set_output(0, Tensor::Vector<int64_t>({bad.unit, placed.line, bad.column, bad.part}));
+    ctx.set_output(1, Tensor::Scalar(bad.value));
+    ctx.set_output(2, Tensor::Scalar<TString>(placed.text));
+    ctx.set_output(3, Tensor::Scalar<TString>(placed.record));
+    return OkStatus();
+  });
+}
+
 /// Calls `add(design, shard, coefficients, files)`, which gives numbers or a Status, with the
 /// inputs of an op over a table, which were checked, and outputs the numbers.
 template <typename Add>
 Status AddUp(KernelContext& ctx, Add add) {
   TENON_ASSIGN_OR_RETURN(const auto table, ResourceInput<TableResource>(ctx));
-  TENON_ASSIGN_OR_RETURN(const GlmDesign design, ParseDesign(ctx.input(1).data<TString>()[0]));
   const Tensor& coefficients = ctx.input(2);
   TENON_ASSIGN_OR_RETURN(const FileContext files, FilesFor(ctx));
   return table->Use([&](TableShard* shard) -> Status {
-    TENON_RETURN_IF_ERROR(design.Check(static_cast<int64_t>(shard->schema().columns.size())));
-    TENON_RETURN_IF_ERROR(shard->CheckRead());
-    TENON_RETURN_IF_ERROR(CheckKinds(design, *shard));
+    TENON_ASSIGN_OR_RETURN(const GlmDesign design, DesignInput(ctx, *shard));
     const absl::Span<const double> values = {coefficients.data<double>(),
                                              static_cast<size_t>(coefficients.num_elements())};
     TENON_ASSIGN_OR_RETURN(const auto numbers, add(design, *shard, values, files));
@@ -91,6 +118,7 @@ void RegisterGlmKernels(OpRegistry& ops) {
         .Shape(DeclaredShape)
         .NoExample("needs a table in files; glm_fit_test covers it");
   };
+  get("TenonGlmBadRow").Kernel(kCpu, BadRowKernel);
   get("TenonGlmSums").Kernel(kCpu, SumsKernel);
   get("TenonGlmScores").Kernel(kCpu, ScoresKernel);
 }

@@ -133,7 +133,7 @@ TEST_F(TableFilesTest, HeadersThatCannotBe) {
   header.names = {"late", "month", "month"};
   EXPECT_EQ(FindColumn(header, "late").value(), 0);
   EXPECT_EQ(Message(FindColumn(header, "lat").status()),
-            "there is no column 'lat'; did you mean late?");
+            "there is no column 'lat'; did you mean 'late'?");
   EXPECT_EQ(Message(FindColumn(header, "month").status()),
             "there are two columns 'month', wanted one");
 }

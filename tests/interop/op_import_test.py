@@ -15,9 +15,9 @@ OF_THE_RUNTIME = {"_Arg", "_Retval", "_Send", "_Recv", "_HostSend", "_HostRecv"}
 # TensorFlow does not know them.
 OURS = {"_Conv2DWithBias", "_CopyToDevice", "_CopyToHost", "_CaptureKernel", "_MaxPoolGradOfPlaces",
         "_MaxPoolWithPlaces", "_RecvFromPeer", "_ReluMaxPoolGradOfPlaces",
-        "_ReluMaxPoolWithPlaces", "_SendToPeer", "TenonGlmScores", "TenonGlmSums", "TenonTable",
-        "TenonTableLevels", "TenonTableOpen", "TenonTableRead", "TenonTableRecode", "TenonTableRejected",
-        "TenonTableTexts"}
+        "_ReluMaxPoolWithPlaces", "_SendToPeer", "TenonGlmBadRow", "TenonGlmScores", "TenonGlmSums",
+        "TenonTable", "TenonTableLevels", "TenonTableOpen", "TenonTableRead", "TenonTableRecode",
+        "TenonTableRejected", "TenonTableTexts"}
 
 
 def choose_attrs(op_def, types_pb2):

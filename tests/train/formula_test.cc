@@ -138,7 +138,7 @@ TEST(FormulaTest, ArithmeticIsRs) {
 
 TEST(FormulaTest, ErrorsSayWhereAndWhat) {
   EXPECT_EQ(ErrorOf("y ~ a + flight_no"),
-            "formula, place 9: there is no column 'flight_no'; did you mean flight no?");
+            "formula, place 9: there is no column 'flight_no'; did you mean 'flight no'?");
   EXPECT_EQ(ErrorOf("y ~ a +"), "formula, place 8: found the end, wanted a term");
   EXPECT_EQ(ErrorOf("y = a"), "formula, place 3: found '=', wanted '~'");
   EXPECT_EQ(ErrorOf("y ~ a b"),

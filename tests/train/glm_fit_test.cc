@@ -13,6 +13,7 @@
 #include "runtime/session/local_session.h"
 #include "tests/data/sample_files.h"
 #include "train/glm/fisher_scoring.h"
+#include "train/glm/fit_glm.h"
 #include "train/glm/glm_model.h"
 #include "train/glm/table_tasks.h"
 
@@ -160,6 +161,20 @@ TEST(GlmPassTest, GradientsAndSquaresAreOfTheSameScores) {
     EXPECT_NE(score, 0);
     EXPECT_NEAR(GlmSums(squares, in_squares).Product(column, column), score * score, 1e-13);
   }
+}
+
+/// Shares of many trials that differ much from row to row: a whole step from the mean ends where
+/// the information has gone. The deviance and the slope are R's.
+TEST(GlmConvergenceTest, StepsThatPromiseTooMuchAreHalved) {
+  const auto fit =
+      FitGlm("cbind(hour, flight) ~ carrier + temp", {"share/flights/flights_sample.csv.gz"},
+             {.family = GlmFamily::kBinomial});
+  ASSERT_TRUE(fit.ok()) << fit.status();
+  EXPECT_TRUE(fit->converged);
+  EXPECT_NEAR(fit->residual_deviance / 418541.699114147, 1, 1e-12);
+  EXPECT_EQ(fit->coefficients.back().name, "temp");
+  EXPECT_NEAR(fit->coefficients.back().estimate / 0.000664359798202709, 1, 1e-9);
+  EXPECT_LT(fit->iterations.size(), 15);
 }
 
 INSTANTIATE_TEST_SUITE_P(UnitBytes, GlmFitTest, ::testing::Values(1 << 20, 3000));

@@ -191,6 +191,7 @@ class FitDescriber {
     if (fitted_.totals.num_weightless > 0) {
       result_->warnings.push_back(StrCat(fitted_.totals.num_weightless, " rows have no weight"));
     }
+    WarnOfSingleLevels();
     if (fitted_.penalised) return;
     if (!fit().aliased.empty()) result_->warnings.push_back(WarningOfAliased());
     for (std::string& warning : DoubtsOf(fitted_)) result_->warnings.push_back(std::move(warning));
@@ -202,6 +203,22 @@ class FitDescriber {
     if (num_left_out > kWarnedLevels) {
       result_->warnings.push_back(
           StrCat(num_left_out - kWarnedLevels, " more levels are left out like these"));
+    }
+  }
+
+  /// A factor that has one level has no coefficient beside the intercept.
+  void WarnOfSingleLevels() {
+    for (size_t t = 0; t < fitted_.formula.terms.size(); ++t) {
+      const int64_t factor = FactorOf(static_cast<int64_t>(t));
+      if (factor < 0 || model_.variables()[factor].levels.size() != 1) continue;
+      const auto& columns = model_.columns();
+      const bool has_column =
+          std::any_of(columns.begin(), columns.end(),
+                      [&](const DesignColumn& c) { return c.term == static_cast<int64_t>(t); });
+      if (has_column) continue;
+      result_->warnings.push_back(StrCat(fitted_.formula.terms[t].label, " has one level, '",
+                                         model_.variables()[factor].levels[0],
+                                         "': it has no coefficient"));
     }
   }
 

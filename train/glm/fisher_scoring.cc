@@ -101,15 +101,18 @@ StatusOr<FisherScoringFit> FitByFisherScoring(const GlmModel& model, const Eigen
     const bool is_last = fit.converged || passes.passes() >= options.max_passes;
     LikelihoodApproximation next;
     if (!is_last) {
-      Eigen::VectorXd part = step;
+      double part = 1;
       for (int halvings = 0;; ++halvings) {
-        TENON_ASSIGN_OR_RETURN(next, passes.At(here.at + part));
-        if (!IsWorseDeviance(next.deviance, here.deviance) || halvings == kMostHalvings) break;
+        TENON_ASSIGN_OR_RETURN(next, passes.At(here.at + part * step));
+        // A step that falls by less than half of what the approximation promises may end where
+        // means are 0 and 1 and the information about the coefficients has gone.
+        const double wanted = here.deviance - decrement * part * (2 - part) / 2;
+        if (!IsWorseDeviance(next.deviance, wanted) || halvings == kMostHalvings) break;
         part /= 2;
       }
       const double change = std::abs(next.deviance - here.deviance);
       fit.converged = change <= options.tolerance * (std::abs(next.deviance) + 0.1);
-      before = std::move(here);
+      if (!moving.empty()) before = std::move(here);
       here = std::move(next);
       if (!fit.converged) continue;
     }

@@ -11,6 +11,7 @@
 #include "data/table_places/table_places.h"
 #include "runtime/device/machine_clock.h"
 #include "runtime/session/local_session.h"
+#include "train/glm/bad_row_message.h"
 #include "train/glm/describe_fit.h"
 #include "train/glm/describe_penalty.h"
 #include "train/glm/equation_of_fit.h"
@@ -116,11 +117,12 @@ class Fitter {
     TENON_RETURN_IF_ERROR(CheckRejects(places, reports, options_.max_rejects));
     TENON_RETURN_IF_ERROR(WriteRejects(places));
     num_rows_ = settled.num_rows;
+    first_lines_ = settled.first_lines;
     if (settled.num_rejected > 0) {
       result_.warnings.push_back(StrCat(settled.num_rejected, " bad records were left out"));
     }
     if (num_rows_ == 0) {
-      return InvalidArgument("the table in '", tasks_->files()[0].path, "' has no rows");
+      return InvalidArgument(FilesOfTable(), " has no rows below the header");
     }
     const auto num_columns = static_cast<int64_t>(tasks_->schema().columns.size());
     for (int64_t c = 0; c < num_columns; ++c) {
@@ -128,12 +130,29 @@ class Fitter {
       const int64_t missing = tasks_->NumMissing(c);
       if (missing > 0) result_.missing_by_column.emplace_back(columns_.NameOf(c), missing);
       if (missing == num_rows_) {
-        return InvalidArgument("column '", columns_.NameOf(c), "' has no values");
+        return InvalidArgument(FilesOfTable(), ": column '", columns_.NameOf(c),
+                               "' has no values: it is missing in each of ", num_rows_, " rows");
       }
       if (!kinds_.is_text.back()) continue;
       TENON_ASSIGN_OR_RETURN(kinds_.levels[c], tasks_->Levels(c));
     }
     return OkStatus();
+  }
+
+  std::string FilesOfTable() const {
+    const size_t others = tasks_->files().size() - 1;
+    return StrCat(
+        "'", tasks_->files()[0].path, "'",
+        others > 0 ? StrCat(" and ", others, others == 1 ? " other file" : " other files") : "");
+  }
+
+  /// The place of the row for which a pass failed; `status` where no row explains it.
+  Status ExplainBadRow(const Status& status) {
+    if (status.code() != StatusCode::kInvalidArgument) return status;
+    const auto bad = tasks_->FindBadRow(fitted_.model->margins());
+    if (!bad.ok() || !bad->has_value()) return status;
+    const TablePlaces places(tasks_->files(), tasks_->schema(), tasks_->units(), first_lines_);
+    return InvalidArgument(BadRowMessage(*fitted_.model, places, **bad));
   }
 
   Status WriteRejects(const TablePlaces& places) {
@@ -187,6 +206,21 @@ class Fitter {
     return out;
   }
 
+  /// InvalidArgument where all responses are at an end of what the family can have: no coefficient
+  /// is finite then.
+  Status CheckResponseVaries() const {
+    const double sum = fitted_.totals.weighted_response;
+    const bool is_end =
+        sum == 0 || (options_.family == GlmFamily::kBinomial && sum == fitted_.totals.weight);
+    if (options_.family == GlmFamily::kGaussian || !is_end ||
+        options_.separated == SeparatedLevels::kKeep) {
+      return OkStatus();
+    }
+    return InvalidArgument("the response '", result_.response, "' is ", sum == 0 ? 0 : 1,
+                           " in each of ", static_cast<int64_t>(fitted_.totals.num_rows),
+                           " rows: no coefficient is finite; --separated keep fits all the same");
+  }
+
   Status SettleModel() {
     TENON_ASSIGN_OR_RETURN(GlmModel made,
                            GlmModel::Create(fitted_.formula, columns_, kinds_, options_.weights,
@@ -195,11 +229,13 @@ class Fitter {
     while (true) {
       const GlmSumsLayout layout(fitted_.model->margins(), GlmPass::kRows);
       const std::vector<double> none(fitted_.model->margins().num_columns());
-      TENON_ASSIGN_OR_RETURN(const std::vector<double> numbers, Pass(layout, none));
+      const auto passed = Pass(layout, none);
+      if (!passed.ok()) return ExplainBadRow(passed.status());
+      const std::vector<double>& numbers = *passed;
       fitted_.totals = TotalsOf(numbers);
       if (fitted_.totals.num_infinite > 0) {
-        return InvalidArgument("a number of the formula is not finite in ",
-                               fitted_.totals.num_infinite, " rows, as log(0) is");
+        return ExplainBadRow(InvalidArgument("a number of the formula is not finite in ",
+                                             fitted_.totals.num_infinite, " rows"));
       }
       if (fitted_.totals.num_rows == 0) {
         return InvalidArgument("no row is left: ", fitted_.totals.num_missing, " of ", num_rows_,
@@ -207,6 +243,7 @@ class Fitter {
                                " have no weight, ", fitted_.totals.num_left_out,
                                " a separated level");
       }
+      TENON_RETURN_IF_ERROR(CheckResponseVaries());
       const GlmSums sums(layout, numbers);
       TENON_ASSIGN_OR_RETURN(const auto out, LevelsToLeaveOut(sums));
       const bool any = std::any_of(out.begin(), out.end(), [](const std::vector<bool>& levels) {
@@ -361,6 +398,7 @@ class Fitter {
   FormulaColumns columns_;
   std::unique_ptr<TableTasks> tasks_;
   int64_t num_rows_ = 0;
+  std::vector<int64_t> first_lines_;  // by unit
   ColumnKinds kinds_;
   FittedGlm fitted_;
 };

@@ -56,6 +56,13 @@ class FormulaParser {
       return FormulaError(words_.next(), "an operator (+ - * / : ^) or the end");
     }
     Finish(terms);
+    for (const FormulaTerm& term : formula_.terms) {
+      for (const int64_t v : term.variables) {
+        if (formula_.variables[v].label != formula_.response.label) continue;
+        return InvalidArgument("formula: '", formula_.response.label,
+                               "' is the response, found it among the terms too");
+      }
+    }
     return std::move(formula_);
   }
 
@@ -291,8 +298,9 @@ class FormulaParser {
       }
       variable->breaks.push_back(number);
     }
-    if (variable->breaks.empty())
-      return FormulaError(words_.next(), "the places to cut at: , 1, 5");
+    if (variable->breaks.size() < 2) {
+      return FormulaError(words_.next(), "two places to cut at or more: , 1, 5");
+    }
     if (variable->number.columns.empty()) return FormulaError(words_.next(), "a column to cut");
     return OkStatus();
   }

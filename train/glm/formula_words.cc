@@ -101,7 +101,7 @@ StatusOr<std::string> FormulaWords::TakeColumn() {
   if (token.kind != FormulaToken::Kind::kName) return FormulaError(token, "the name of a column");
   if (std::find(columns_.begin(), columns_.end(), token.text) == columns_.end()) {
     return InvalidArgument("formula, place ", token.begin + 1, ": there is no column '", token.text,
-                           "'", DidYouMean(token.text, columns_));
+                           "'", DidYouMeanOrNames(token.text, columns_));
   }
   return TakeToken().text;
 }

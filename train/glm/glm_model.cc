@@ -8,6 +8,7 @@
 
 #include "core/base/strings.h"
 #include "ops/fingerprint.h"
+#include "ops/glm/bad_row.h"
 
 namespace tenon {
 namespace {
@@ -161,6 +162,10 @@ Status GlmModel::AddVariable(const FormulaVariable& variable) {
 Status GlmModel::SetResponse() {
   const FormulaResponse& from = formula_.response;
   GlmResponse& to = margins_.response;
+  if (from.kind == FormulaResponse::Kind::kCounts && margins_.family != GlmFamily::kBinomial) {
+    return InvalidArgument("the response ", from.label, " wants family binomial, found ",
+                           NameOf(margins_.family));
+  }
   const auto set_level = [&](int64_t column, const std::string& text) -> Status {
     const auto& texts = kinds_.levels.at(column).texts;
     const auto found = std::find(texts.begin(), texts.end(), text);
@@ -253,6 +258,33 @@ StatusOr<GlmModel> GlmModel::Create(const Formula& formula, const FormulaColumns
   model.margins_.groups.push_back({});
   model.ListProducts();
   return model;
+}
+
+std::string GlmModel::LabelOfNumber(int64_t part) const {
+  if (part == BadGlmRow::kWeight) return table_columns_.NameOf(margins_.weight_column);
+  if (part < BadGlmRow::kOthers) {
+    const bool is_count = !margins_.response.failures.expression.steps.empty();
+    const NumericExpression& number =
+        part == BadGlmRow::kFailures ? formula_.response.failures : formula_.response.number;
+    const bool is_column =
+        number.steps.size() == 1 && number.steps[0].op == NumericExpression::Op::kColumn;
+    if (is_column) return number.columns[0];
+    if (!is_count) return formula_.response.label;
+    return part == BadGlmRow::kFailures ? "the number of failures" : "the number of successes";
+  }
+  part -= BadGlmRow::kOthers;
+  if (part < static_cast<int64_t>(margins_.offsets.size())) return "the offset";
+  part -= static_cast<int64_t>(margins_.offsets.size());
+  if (part < static_cast<int64_t>(products_.size())) {
+    std::vector<std::string> labels;
+    for (const int64_t v : products_[part]) labels.push_back(formula_.variables[v].label);
+    return Join(labels, ":");
+  }
+  part -= static_cast<int64_t>(products_.size());
+  for (size_t v = 0; v < factors_.size(); ++v) {
+    if (factors_[v] == part) return formula_.variables[v].label;
+  }
+  return "";
 }
 
 std::vector<GlmModel::LevelSums> GlmModel::LevelSumsOf(const GlmSums& sums) const {

@@ -62,6 +62,8 @@ class GlmModel {
   /// A design with the intercept, every number and every factor alone, from which rows are
   /// counted.
   const GlmDesign& margins() const { return margins_; }
+  /// The words for a number of margins(), which BadGlmRow counts.
+  std::string LabelOfNumber(int64_t part) const;
   /// The rows with each level of each variable, and the sum of their responses. `sums` are those of
   /// margins() in a pass kRows.
   struct LevelSums {

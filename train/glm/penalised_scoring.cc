@@ -29,6 +29,22 @@ struct Factors {
   double lambda, ridge, lasso;
 };
 
+struct ColumnRange {
+  int64_t begin, count;
+};
+
+/// The columns of the term that is one factor and has the most of them; none without one.
+ColumnRange LargestFactor(const std::vector<DesignColumn>& columns) {
+  ColumnRange largest = {0, 0}, own = {0, 0};
+  for (size_t j = 0; j < columns.size(); ++j) {
+    const auto place = static_cast<int64_t>(j);
+    const bool is_level = columns[j].levels.size() == 1 && columns[j].levels[0] >= 0;
+    if (j == 0 || columns[j].term != columns[j - 1].term) own = {place, 0};
+    if (is_level && ++own.count > largest.count) largest = own;
+  }
+  return largest;
+}
+
 class PenalisedScoring {
  public:
   PenalisedScoring(const GlmModel& model, const GlmTotals& totals, const GlmPenalty& penalty,
@@ -41,6 +57,7 @@ class PenalisedScoring {
         size_(static_cast<int64_t>(model.columns().size())),
         first_(size_ > 0 && model.columns()[0].term < 0 ? 1 : 0),
         is_gaussian_(model.design().family == GlmFamily::kGaussian),
+        largest_factor_(LargestFactor(model.columns())),
         scales_(Eigen::VectorXd::Ones(size_)) {
     fits_.weight = totals.weight;
   }
@@ -114,8 +131,9 @@ class PenalisedScoring {
     const Eigen::VectorXd inverse = scales_.cwiseInverse();
     at->at = at->at.cwiseProduct(scales_).eval();
     at->gradient = at->gradient.cwiseProduct(inverse).eval();
-    for (int64_t j = 0; j < size_; ++j) at->information.col(j) *= inverse[j];
-    for (int64_t j = 0; j < size_; ++j) at->information.row(j) *= inverse[j];
+    for (int64_t j = 0; j < size_; ++j) {
+      at->information.col(j) = at->information.col(j).cwiseProduct(inverse * inverse[j]).eval();
+    }
   }
 
   StatusOr<LikelihoodApproximation> At(const Eigen::VectorXd& standardised) {
@@ -155,9 +173,13 @@ class PenalisedScoring {
                       here_.at.cwiseQuotient(scales_));
   }
 
-  /// The minimum of the approximation here and the penalty. The intercept is free: the others'
-  /// problem is what is left when it is taken out.
+  /// The minimum of the approximation here and the penalty.
   Eigen::VectorXd MinimumFromHere(const Factors& f, double tolerance) const {
+    return f.lasso > 0 ? LassoFromHere(f, tolerance) : RidgeFromHere(f);
+  }
+
+  /// The intercept is free: the others' problem is what is left when it is taken out.
+  Eigen::VectorXd LassoFromHere(const Factors& f, double tolerance) const {
     const int64_t rest = size_ - first_;
     Eigen::MatrixXd gram = here_.information.bottomRightCorner(rest, rest);
     Eigen::VectorXd gradient = here_.gradient.tail(rest), with_one;
@@ -167,20 +189,42 @@ class PenalisedScoring {
       gradient -= here_.gradient[0] * with_one;
     }
     const Eigen::VectorXd now = here_.at.tail(rest);
+    const Eigen::VectorXd linear = gradient + gram * now;
     Eigen::VectorXd to = now;
-    if (f.lasso > 0) {
-      const Eigen::VectorXd linear = gradient + gram * now;
-      MinimiseElasticNet({gram, linear, f.ridge, f.lasso}, tolerance * kDescentPart * unit(), &to);
-    } else {
-      gram.diagonal().array() += f.ridge;
-      to += gram.llt().solve(gradient - f.ridge * now);
-    }
+    MinimiseElasticNet({gram, linear, f.ridge, f.lasso}, tolerance * kDescentPart * unit(), &to);
     Eigen::VectorXd all(size_);
     all.tail(rest) = to;
     if (first_ == 1) {
       all[0] = here_.at[0] + here_.gradient[0] / here_.information(0, 0) - with_one.dot(to - now);
     }
     return all;
+  }
+
+  /// The levels of the largest factor have no products with each other. They are taken out first,
+  /// which leaves a small problem where there are thousands of them.
+  Eigen::VectorXd RidgeFromHere(const Factors& f) const {
+    const auto [begin, count] = largest_factor_;
+    std::vector<int64_t> others;
+    for (int64_t j = 0; j < size_; ++j) {
+      if (j < begin || j >= begin + count) others.push_back(j);
+    }
+    Eigen::VectorXd ridge = Eigen::VectorXd::Constant(size_, f.ridge);
+    ridge.head(first_).setZero();
+    const Eigen::VectorXd right = here_.gradient - ridge.cwiseProduct(here_.at);
+    const Eigen::VectorXd own =
+        (here_.information.diagonal() + ridge).segment(begin, count).cwiseInverse();
+    const Eigen::MatrixXd products = here_.information(others, Eigen::seqN(begin, count));
+    const Eigen::MatrixXd scaled = products * own.asDiagonal();
+    Eigen::MatrixXd left = here_.information(others, others);
+    left.diagonal() += ridge(others);
+    left.noalias() -= scaled * products.transpose();
+    Eigen::VectorXd to = here_.at;
+    const Eigen::VectorXd step =
+        left.llt().solve(right(others) - scaled * right.segment(begin, count));
+    to(others) += step;
+    to.segment(begin, count) +=
+        own.cwiseProduct(right.segment(begin, count) - products.transpose() * step);
+    return to;
   }
 
   /// Goes from here to the minimum; `by_gram` without passes, for a linear model.
@@ -316,6 +360,7 @@ class PenalisedScoring {
   const double num_rows_;
   const int64_t size_, first_;  // the columns, and how many of them no penalty counts
   const bool is_gaussian_;
+  const ColumnRange largest_factor_;
   Eigen::VectorXd scales_;  // a standardised coefficient is so often one of the design
   LikelihoodApproximation here_;
   Factors now_ = {};

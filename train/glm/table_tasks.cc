@@ -25,6 +25,18 @@ constexpr const char* kPassNames[] = {"deviance", "gradient", "rows", "newton", 
 constexpr int64_t kUnits = 64;
 constexpr int64_t kLeastUnitBytes = int64_t{128} << 10, kMostUnitBytes = int64_t{4} << 20;
 
+/// A mistake of a file without the node that met it, which no user has made; with its device.
+Status WithoutNode(const Status& status) {
+  constexpr std::string_view kBegin = "node 'TenonTableRead", kEnd = "(TenonTableRead) on ";
+  const std::string_view message = Message(status);
+  const size_t begin = message.find(kBegin), end = message.find(kEnd);
+  if (begin == std::string_view::npos || end == std::string_view::npos) return status;
+  const std::string_view rest = message.substr(end + kEnd.size());
+  const bool is_here = rest.starts_with("/job:localhost/");
+  const size_t text = is_here ? rest.find(": ") + 2 : 0;
+  return WithMessage(status, rest.substr(std::min(text, rest.size())));
+}
+
 Output TextFeed(const char* name) { return Placeholder(DType::kString, {}, {.name = name}); }
 
 }  // namespace
@@ -98,6 +110,8 @@ void TableTasks::Build(const std::vector<std::string>& devices) {
     part.records = found.records;
     part.rejected = TenonTableRejected(table, part.unit);
     part.recode = TenonTableRecode(table, column_, levels_);
+    const auto bad = TenonGlmBadRow(table, design_);
+    part.bad_row = {bad.place, bad.value, bad.text, bad.record};
     for (size_t p = 0; p < sums.size(); ++p) {
       sums[p].push_back(TenonGlmSums(table, design_, coefficients_, kPassNames[p]));
     }
@@ -132,8 +146,9 @@ Status TableTasks::ReadUnits(const std::vector<TableShard::ReadUnit>& units) {
     fetches.push_back(parts_[p].reports.name());
     readers.push_back(p);
   }
-  TENON_ASSIGN_OR_RETURN(const std::vector<Tensor> fetched,
-                         session_->Run(feeds, StepTensors(fetches)));
+  const auto run = session_->Run(feeds, StepTensors(fetches));
+  if (!run.ok()) return WithoutNode(run.status());
+  const std::vector<Tensor>& fetched = *run;
   for (size_t i = 0; i < readers.size(); ++i) {
     TENON_ASSIGN_OR_RETURN(auto reports, ParseReports(fetched[i].data<TString>()[0]));
     const Part& part = parts_[readers[i]];
@@ -225,6 +240,29 @@ StatusOr<TableLevels> TableTasks::Levels(int64_t column) {
                                   StepTensors(targets))
                             .status());
   return merged;
+}
+
+StatusOr<std::optional<PlacedBadRow>> TableTasks::FindBadRow(const GlmDesign& design) {
+  std::optional<PlacedBadRow> first;
+  for (const Part& part : parts_) {
+    TENON_ASSIGN_OR_RETURN(
+        const std::vector<Tensor> found,
+        session_->Run({{design_, Tensor::Scalar<TString>(SerializeDesign(design))}}, part.bad_row));
+    const int64_t* const place = found[0].data<int64_t>();
+    if (place[0] < 0 || place[0] >= static_cast<int64_t>(part.units.size()) ||
+        place[2] >= static_cast<int64_t>(schema_.columns.size())) {
+      continue;
+    }
+    const int64_t unit = part.units[place[0]];
+    if (first && first->unit < unit) continue;
+    first = {unit,
+             place[2],
+             place[3],
+             found[1].data<double>()[0],
+             {std::string(found[2].data<TString>()[0]), place[1],
+              std::string(found[3].data<TString>()[0])}};
+  }
+  return first;
 }
 
 StatusOr<std::vector<double>> TableTasks::Sums(const GlmSumsLayout& layout,

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,10 +14,20 @@
 #include "core/graph/graph.h"
 #include "data/table/merge_levels.h"
 #include "data/table/settle_table.h"
+#include "data/table/unit_report.h"
 #include "ops/glm/glm_sums.h"
 #include "runtime/session/session.h"
 
 namespace tenon {
+
+/// A row that no model of a design can have, as ops/glm/bad_row.h finds it.
+struct PlacedBadRow {
+  int64_t unit;    // of the table
+  int64_t column;  // of the schema; -1: none
+  int64_t part;    // which number of the design is wrong
+  double value;
+  PlacedText text;  // of the column
+};
 
 /// A table whose units are dealt to the tasks of a session. One graph has the part of each task in
 /// its device scope; the sums of tasks are added on the first one, in their order. Used by one
@@ -56,6 +67,8 @@ class TableTasks {
   /// The levels of a column of texts over all tasks, by which its values are coded afterwards.
   /// Called once for each column.
   StatusOr<TableLevels> Levels(int64_t column);
+  /// The first row that no model of a design can have.
+  StatusOr<std::optional<PlacedBadRow>> FindBadRow(const GlmDesign& design);
   /// Makes a pass over all rows. `layout` is of a design over the schema's columns.
   StatusOr<std::vector<double>> Sums(const GlmSumsLayout& layout,
                                      absl::Span<const double> coefficients);
@@ -69,6 +82,7 @@ class TableTasks {
     std::vector<int64_t> units;  // of the table
     Output plan, reading, reports, level_texts, counts;
     Output unit, texts, lines, records, rejected;
+    std::vector<Output> bad_row;
     Node *open, *recode;
   };
   TableTasks(std::vector<TableFile> files, TableSchema schema, std::vector<TableUnit> units);

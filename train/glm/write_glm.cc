@@ -14,8 +14,8 @@
 #include "train/glm/glm_pictures.h"
 #include "train/glm/glm_saved_model.h"
 #include "train/glm/json_text.h"
-#include "train/glm/path_picture.h"
 #include "train/glm/model_file.h"
+#include "train/glm/path_picture.h"
 
 namespace tenon {
 namespace {
