@@ -37,6 +37,7 @@ def tenon_alone(folder):
     for row in rows:
         assert row["seconds"] > 0 and row["megabytes"] > 1 and row["deviance"] > 0, row
         assert f"| {row['task']} | tenon | 1 |" in out, out
+    assert 0.3 < rows[0]["log_loss"] < 0.7, rows[0]
 
 
 def who_is_missing(folder):
