@@ -137,8 +137,8 @@ void GlmRowReader::ReadFactor(size_t f, const TableBlock& block, CountedVector<i
   const auto& levels = levels_[f];
   if (levels.empty()) {
     for (int64_t i = 0; i < count_; ++i) {
-      codes[i] = codes[i] < factor.num_levels ? codes[i] : kLeftOutLevel;
-      codes[i] = codes[i] < 0 && codes[i] != kLeftOutLevel ? kMissingLevel : codes[i];
+      const int32_t level = codes[i] < factor.num_levels ? codes[i] : kLeftOutLevel;
+      codes[i] = codes[i] < 0 ? kMissingLevel : level;
     }
   } else {
     const auto last = static_cast<uint32_t>(levels.size() - 1);

@@ -152,6 +152,14 @@ TEST(GlmPredictionTest, MetricsAreThoseThatRComputes) {
   }
 }
 
+TEST(GlmPredictionTest, RowsWithoutALevelAreMissingNotLeftOut) {
+  const auto fit =
+      FitGlm("y ~ x + f", {SamplePath("glm/models.csv")}, {.family = GlmFamily::kBinomial});
+  ASSERT_TRUE(fit.ok()) << fit.status();
+  EXPECT_EQ(fit->rows_missing, 24);
+  EXPECT_EQ(fit->rows_separated, 0);
+}
+
 /// A model of which dest has the separated level "z".
 GlmResult SmallFit(const TemporaryFolder& folder) {
   std::string text = "late,x,dest,code\n";
