@@ -65,13 +65,9 @@ inline GlmResult RFit(const std::string& name) {
                            std::exp(RNumber(row[4])), log10_p});
     }
   }
-  const auto size = static_cast<int64_t>(covariance.size());
-  EXPECT_GT(size, 0) << name;
-  fit.covariance.resize(size, size);
-  for (int64_t i = 0; i < size; ++i) {
-    for (int64_t j = 0; j < size; ++j) {
-      fit.covariance(i, j) = covariance[static_cast<size_t>(i)][static_cast<size_t>(j)];
-    }
+  EXPECT_FALSE(covariance.empty()) << name;
+  for (const std::vector<double>& row : covariance) {
+    fit.covariance.insert(fit.covariance.end(), row.begin(), row.end());
   }
   return fit;
 }
