@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/base/strings.h"
+#include "train/glm/glm_model.h"
 #include "train/glm/level_finder.h"
 
 namespace tenon {

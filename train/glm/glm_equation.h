@@ -11,7 +11,7 @@
 #include "ops/glm/glm_family.h"
 #include "train/glm/design_columns.h"
 #include "train/glm/formula.h"
-#include "train/glm/glm_model.h"
+#include "train/glm/formula_columns.h"
 
 namespace tenon {
 
