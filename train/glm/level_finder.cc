@@ -3,6 +3,7 @@
 
 #include "core/base/strings.h"
 #include "ops/fingerprint.h"
+#include "train/glm/glm_model.h"
 
 namespace tenon {
 
