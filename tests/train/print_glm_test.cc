@@ -65,6 +65,19 @@ TEST(PrintGlmTest, TheLargestStatisticsAreShownAndTheReferencesOfTheirFactors) {
   EXPECT_LE(WidestOf(all), 100);
 }
 
+TEST(PrintGlmTest, ManyTermsAreLeftToAFile) {
+  GlmResult fit = FlightsFit();
+  const size_t before = fit.terms.size();
+  for (int i = 0; i < 30; ++i) {
+    fit.terms.push_back({StrCat("x", i), 1, i == 7 ? 1e6 : 0.01 * i, 0.5, -0.3});
+  }
+  const std::string text = FormatGlm(fit);
+  EXPECT_NE(LineOf(text, "x7 "), "");
+  EXPECT_EQ(LineOf(text, "x0 "), "");
+  EXPECT_THAT(text, HasSubstr(StrCat("... ", before + 10, " more in terms.csv")));
+  EXPECT_NE(LineOf(FormatGlm(fit, {.all = true}), "x0 "), "");
+}
+
 TEST(PrintGlmTest, DecimalPointsStandBelowEachOther) {
   const std::vector<std::string> lines = LinesOf(FormatGlm(RFit("cars")));
   const auto line_with = [&lines](const std::string& beginning) {

@@ -23,14 +23,20 @@ StatusOr<LikelihoodApproximation> LikelihoodPasses::With(const GlmSumsLayout& la
   result.totals = TotalsOf(numbers);
   result.deviance = result.totals.deviance;
   result.gradient.resize(size);
-  result.information.resize(size, size);
+  result.information.setZero(size, size);
   result.information_with_one.resize(size);
   const GlmSums::Column one = {0};
   result.information_of_one = sums.Product(one, one);
   for (int64_t j = 0; j < size; ++j) {
     result.gradient[j] = sums.Gradient(places[j]);
     result.information_with_one[j] = sums.Product(one, places[j]);
-    for (int64_t i = j; i < size; ++i) {
+    result.information(j, j) = sums.Product(places[j], places[j]);
+    int64_t i = j + 1;
+    // No row has two levels of the same factors: the products of thousands of levels are 0.
+    if (layout.is_coded(places[j].group)) {
+      while (i < size && places[i].group == places[j].group) ++i;
+    }
+    for (; i < size; ++i) {
       result.information(i, j) = result.information(j, i) = sums.Product(places[i], places[j]);
     }
   }

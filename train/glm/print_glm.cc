@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -157,7 +158,24 @@ std::string HiddenText(const GlmResult& result, const std::vector<size_t>& shown
                 "; --all prints every one");
 }
 
-Lines TermLines(const GlmResult& result, int64_t width) {
+/// The tests of terms to print, in order: all, or those of the largest statistics.
+std::vector<bool> ShownTerms(const GlmResult& result, const GlmPrintOptions& options) {
+  const size_t count = result.terms.size();
+  const auto most = static_cast<size_t>(std::max<int64_t>(options.num_coefficients, 1));
+  std::vector<bool> shown(count, options.all || count <= most);
+  if (count == 0 || shown[0]) return shown;
+  const auto rank = [&](size_t i) {
+    const double statistic = result.terms[i].chi_squared / static_cast<double>(result.terms[i].df);
+    return std::pair(std::isnan(statistic) ? 0 : -statistic, i);
+  };
+  std::vector<size_t> order(count);
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return rank(a) < rank(b); });
+  for (size_t i = 0; i < most; ++i) shown[order[i]] = true;
+  return shown;
+}
+
+Lines TermLines(const GlmResult& result, const GlmPrintOptions& options, int64_t width) {
   const bool has_f = result.dispersion_is_estimated;
   const auto is_tested = [](const GlmTerm& t) { return !std::isnan(t.chi_squared); };
   if (std::none_of(result.terms.begin(), result.terms.end(), is_tested)) return {};
@@ -165,14 +183,20 @@ Lines TermLines(const GlmResult& result, int64_t width) {
                    {"df", TextTable::Align::kRight},
                    {has_f ? "Wald F" : "Wald chi²"},
                    {has_f ? "Pr(>F)" : "Pr(>chi²)"}});
-  for (const GlmTerm& term : result.terms) {
+  const std::vector<bool> shown = ShownTerms(result, options);
+  for (size_t i = 0; i < shown.size(); ++i) {
+    if (!shown[i]) continue;
+    const GlmTerm& term = result.terms[i];
     const double statistic =
         has_f ? term.chi_squared / static_cast<double>(term.df) : term.chi_squared;
     const bool has_test = is_tested(term);
     table.AddRow({CutInMiddle(term.label, std::max<int64_t>(width / 4, 12)), CountText(term.df),
                   has_test ? FixedText(statistic, has_f ? 2 : 1) : "NA", PValueText(term.p_value)});
   }
-  return table.Lines(2);
+  Lines lines = table.Lines(2);
+  const auto hidden = std::count(shown.begin(), shown.end(), false);
+  if (hidden > 0) lines.push_back(StrCat("... ", CountText(hidden), " more in terms.csv"));
+  return lines;
 }
 
 /// "p < 2e-16", "p = 0.01".
@@ -339,9 +363,9 @@ std::string FormatGlm(const GlmResult& result, const GlmPrintOptions& options) {
   const std::string hidden = HiddenText(result, shown, options);
   if (!hidden.empty()) coefficients.push_back(hidden);
   std::string text;
-  for (const Lines& block :
-       {HeaderLines(result, width), coefficients,
-        Beside(TermLines(result, width), FitLines(result), width), MetricLines(result, width)}) {
+  for (const Lines& block : {HeaderLines(result, width), coefficients,
+                             Beside(TermLines(result, options, width), FitLines(result), width),
+                             MetricLines(result, width)}) {
     if (block.empty()) continue;
     StrAppend(&text, text.empty() ? "" : "\n", Join(block, "\n"), "\n");
   }
