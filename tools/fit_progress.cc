@@ -24,7 +24,7 @@ StatusOr<std::unique_ptr<FitProgress>> FitProgress::Create(const std::string& mo
                                                            const std::vector<std::string>& files,
                                                            bool quiet, GlmOptions* options) {
   auto progress = std::unique_ptr<FitProgress>(new FitProgress(quiet));
-  // What came through the standard input comes no second time.
+  // The standard input comes no second time.
   if (!model_dir.empty() && files != std::vector<std::string>{"-"}) {
     TENON_RETURN_IF_ERROR(MakeFolders(model_dir));
     TENON_ASSIGN_OR_RETURN(const auto found, FindTableFiles(files));

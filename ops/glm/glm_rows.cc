@@ -8,7 +8,7 @@
 namespace tenon {
 namespace {
 
-/// What a code stands for that is no level.
+/// The values of codes that stand for no level.
 constexpr int32_t kLeftOutLevel = -1, kMissingLevel = -2;
 
 /// Whether no number is infinite or missing.

@@ -194,7 +194,7 @@ class Bench:
         measured = measure(command, cores, self.flags.limit)
         fit = read_tenon(folder, what.get("ridge"))
         if "test" in what and self.tenon_has("--eval"):
-            # What others' times do not have, neither has this one.
+            # An evaluation is in no peer's time, so it has a run of its own.
             measure(command + ["--eval", os.path.join(self.flags.data, what["test"])], cores, self.flags.limit)
             fit["log_loss"] = read_tenon(folder, what.get("ridge")).get("log_loss")
         return measured, fit

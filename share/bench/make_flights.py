@@ -63,7 +63,7 @@ def synthetic():
     import numpy as np
     import pandas as pd
 
-    # What is drawn, and in which order, is what makes the files: none of these lines can change places.
+    # The files follow from the order of the draws: none of these lines can change places.
     random = np.random.default_rng(1)
     count = SYNTHETIC_TRAIN + SYNTHETIC_TEST
     numbers = random.standard_normal((count, 20))

@@ -27,7 +27,7 @@ def with_line(number, line):
     return "\n".join(lines) + "\n"
 
 
-# What is wrong; the files; the arguments; the exit code, 1 or 2; what is said, but for the kind of error.
+# Each case: the mistake, the files, the arguments, the exit code (1 or 2), and the message without its kind of error.
 CASES = [
     ("no such column", {"t.csv": GOOD}, ("y ~ speed",), 1,
      "formula, place 5: there is no column 'speed'; there are y, x, f, n"),

@@ -10,7 +10,6 @@
 
 #include "absl/strings/str_split.h"
 #include "core/base/strings.h"
-#include "runtime/session/local_session.h"
 #include "tests/data/sample_files.h"
 #include "train/glm/fisher_scoring.h"
 #include "train/glm/fit_glm.h"
@@ -64,8 +63,7 @@ TEST_P(GlmFitTest, EstimatesAndStandardErrorsAreRs) {
     ASSERT_TRUE(formula.ok()) << formula.status();
     const auto columns = FormulaColumns::Of(*formula, wanted.weights, schema.header).value();
     schema.columns = columns.columns();
-    auto tasks = TableTasks::Open(files, schema, CutIntoUnits(files, GetParam()), {""}, 0,
-                                  [](const Graph& graph) { return MakeLocalSession(graph); });
+    auto tasks = TableTasks::Open(files, schema, {.unit_bytes = GetParam()});
     ASSERT_TRUE(tasks.ok()) << tasks.status();
     const auto settled = (*tasks)->Read();
     ASSERT_TRUE(settled.ok()) << settled.status();
@@ -129,10 +127,7 @@ TEST(GlmPassTest, GradientsAndSquaresAreOfTheSameScores) {
   const Formula formula = ParseFormula("y ~ id + x", schema.header.names).value();
   const auto columns = FormulaColumns::Of(formula, "", schema.header).value();
   schema.columns = columns.columns();
-  auto tasks =
-      TableTasks::Open(files, schema, CutIntoUnits(files, 100), {""}, 0, [](const Graph& graph) {
-        return MakeLocalSession(graph);
-      }).value();
+  auto tasks = TableTasks::Open(files, schema, {.unit_bytes = 100}).value();
   ASSERT_TRUE(tasks->Read().ok());
   ColumnKinds kinds;
   for (int64_t c = 0; c < 3; ++c) {

@@ -67,7 +67,7 @@ TEST(ModelFileTest, AModelThatWasWrittenAndReadPredictsTheSameBits) {
     ASSERT_TRUE(covariance.ok()) << covariance.status();
     EXPECT_EQ(PredictionsOf(*equation, *covariance),
               PredictionsOf(*fit->equation, CovarianceOf(*fit)));
-    // What is read is written as it was.
+    // A model that was read is written as it was.
     GlmResult again = *fit;
     again.equation = *equation;
     again.equation->formula = fit->equation->formula;

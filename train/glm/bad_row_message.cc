@@ -22,7 +22,7 @@ std::string ShownNumber(double value) {
   return std::isinf(value) ? (value > 0 ? "infinite" : "-infinite") : StrCat(value);
 }
 
-/// What is wrong with a number that is not a column as it stands, or with one that is.
+/// The mistake in a number that is computed, or that is a column as it stands.
 std::string MistakeOf(const GlmModel& model, const PlacedBadRow& bad, bool is_column) {
   if (is_column && !std::isfinite(bad.value)) return "is not a finite number";
   const std::string label = model.LabelOfNumber(bad.part);

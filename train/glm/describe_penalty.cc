@@ -16,7 +16,7 @@ namespace {
 
 constexpr size_t kShownSeparated = 5;
 
-/// What the penalty counts.
+/// The coefficients that a penalty counts, in words.
 std::string CountedText(StandardisedColumns standardised) {
   switch (standardised) {
     case StandardisedColumns::kAll:

@@ -7,7 +7,6 @@
 
 #include "core/base/strings.h"
 #include "data/table_places/table_places.h"
-#include "runtime/session/local_session.h"
 #include "train/glm/equation_design.h"
 #include "train/glm/level_finder.h"
 #include "train/glm/number_text.h"
@@ -39,13 +38,9 @@ class Evaluator {
     TENON_ASSIGN_OR_RETURN(schema.header, ReadTableHeader(files, schema.format));
     TENON_ASSIGN_OR_RETURN(columns_, equation_.ColumnsIn(schema.header, /*with_response=*/true));
     schema.columns = columns_.columns();
-    auto units = CutIntoUnits(
-        files, options_.unit_bytes > 0 ? options_.unit_bytes : TableTasks::UnitBytesOf(files));
-    const auto local = [](const Graph& graph) { return MakeLocalSession(graph); };
-    TENON_ASSIGN_OR_RETURN(
-        tasks_,
-        TableTasks::Open(std::move(files), std::move(schema), std::move(units), options_.devices,
-                         options_.memory, options_.make_session ? options_.make_session : local));
+    const TableTasks::Options options = {options_.unit_bytes, options_.memory, options_.devices,
+                                         options_.make_session};
+    TENON_ASSIGN_OR_RETURN(tasks_, TableTasks::Open(std::move(files), std::move(schema), options));
     return OkStatus();
   }
 

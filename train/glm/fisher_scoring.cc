@@ -130,7 +130,7 @@ StatusOr<FisherScoringFit> FitByFisherScoring(const GlmModel& model, const Eigen
     TENON_RETURN_IF_ERROR(FindGrowing(null, moving, &passes, &fit));
     return fit;
   }
-  // What grows has let the information about it vanish.
+  // A coefficient that grows has let the information about it vanish.
   fit.converged = true;
   Finish(model, before, OrderedCholesky(before.information), &fit);
   fit.passes = passes.passes();

@@ -5,6 +5,7 @@
 
 #include "core/base/strings.h"
 #include "data/files/file.h"
+#include "ops/table/table_message.h"
 #include "proto/table.pb.h"
 
 namespace tenon {
@@ -15,14 +16,7 @@ constexpr std::chrono::seconds kPause{1};
 std::string FitText(std::string_view fit, const std::vector<TableFile>& files) {
   table::FitCheckpoint message;
   message.set_fit(std::string(fit));
-  for (const TableFile& f : files) {
-    table::File* const file = message.add_files();
-    file->set_path(f.path);
-    file->set_size(f.size);
-    file->set_modified_ns(
-        std::chrono::duration_cast<std::chrono::nanoseconds>(f.modified_at.time_since_epoch())
-            .count());
-  }
+  message.set_table(SerializeTablePlan({files, {}, {}}));
   return message.SerializeAsString();
 }
 

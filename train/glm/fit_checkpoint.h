@@ -28,8 +28,8 @@ class FitCheckpoint {
   FitCheckpoint(std::string path, std::string_view fit, const std::vector<TableFile>& files,
                 Clock& clock = MachineClock());
 
-  /// What the file has; nothing where there is none, where it is of another fit, or where one of
-  /// the table's files was changed since. DataLoss for a file that is no checkpoint.
+  /// The content of the file; nothing where there is none, where it is of another fit, or where one
+  /// of the table's files was changed since. DataLoss for a file that is no checkpoint.
   StatusOr<std::optional<Saved>> Load() const;
   /// Saves, at most once a second.
   Status Save(int64_t pass, const GlmPoint& coefficients);

@@ -117,7 +117,8 @@ void AddGrowing(const FittedGlm& fitted, std::vector<std::string>* doubts) {
 std::vector<std::string> DoubtsOf(const FittedGlm& fitted) {
   std::vector<std::string> doubts;
   AddGrowing(fitted, &doubts);
-  // What grows has let the weights of most rows vanish, and with them what tells columns apart.
+  // Coefficients that grow have let the weights of most rows vanish, and with them what tells
+  // columns apart.
   if (doubts.empty()) AddInflations(fitted, &doubts);
   return doubts;
 }

@@ -10,7 +10,6 @@
 #include "data/table_places/rejects_file.h"
 #include "data/table_places/table_places.h"
 #include "runtime/device/machine_clock.h"
-#include "runtime/session/local_session.h"
 #include "train/glm/bad_row_message.h"
 #include "train/glm/describe_fit.h"
 #include "train/glm/describe_penalty.h"
@@ -93,13 +92,9 @@ class Fitter {
     result_.link = NameOf(link_);
     result_.level = options_.level;
     for (const TableFile& file : files) result_.files.push_back({file.path, file.size});
-    auto units = CutIntoUnits(
-        files, options_.unit_bytes > 0 ? options_.unit_bytes : TableTasks::UnitBytesOf(files));
-    const auto local = [](const Graph& graph) { return MakeLocalSession(graph); };
-    TENON_ASSIGN_OR_RETURN(
-        tasks_,
-        TableTasks::Open(std::move(files), std::move(schema), std::move(units), options_.devices,
-                         options_.memory, options_.make_session ? options_.make_session : local));
+    const TableTasks::Options options = {options_.unit_bytes, options_.memory, options_.devices,
+                                         options_.make_session};
+    TENON_ASSIGN_OR_RETURN(tasks_, TableTasks::Open(std::move(files), std::move(schema), options));
     return OkStatus();
   }
 

@@ -13,7 +13,7 @@ enum class StandardisedColumns : uint8_t {
   kNone,
 };
 
-/// What is added to the deviance / 2 that a fit makes least. The intercept is free of it.
+/// A sum that a fit adds to deviance / 2 before it makes both least. The intercept is free of it.
 struct GlmPenalty {
   /// ridge / 2 x the sum of squares.
   double ridge = 0;

@@ -13,6 +13,7 @@
 #include "ops/register.h"
 #include "ops/table/table_message.h"
 #include "ops/table/table_ops.h"
+#include "runtime/session/local_session.h"
 
 namespace tenon {
 namespace {
@@ -37,6 +38,12 @@ Status WithoutNode(const Status& status) {
   return WithMessage(status, rest.substr(std::min(text, rest.size())));
 }
 
+int64_t UnitBytesOf(const std::vector<TableFile>& files) {
+  int64_t bytes = 0;
+  for (const TableFile& file : files) bytes += file.size;
+  return std::clamp(bytes / kUnits, kLeastUnitBytes, kMostUnitBytes);
+}
+
 Output TextFeed(const char* name) { return Placeholder(DType::kString, {}, {.name = name}); }
 
 }  // namespace
@@ -49,15 +56,12 @@ TableTasks::TableTasks(std::vector<TableFile> files, TableSchema schema,
       reports_(units_.size()),
       graph_(AllOps()) {}
 
-int64_t TableTasks::UnitBytesOf(const std::vector<TableFile>& files) {
-  int64_t bytes = 0;
-  for (const TableFile& file : files) bytes += file.size;
-  return std::clamp(bytes / kUnits, kLeastUnitBytes, kMostUnitBytes);
-}
-
-StatusOr<std::unique_ptr<TableTasks>> TableTasks::Open(
-    std::vector<TableFile> files, TableSchema schema, std::vector<TableUnit> units,
-    std::vector<std::string> devices, int64_t memory, const SessionMaker& make_session) {
+StatusOr<std::unique_ptr<TableTasks>> TableTasks::Open(std::vector<TableFile> files,
+                                                       TableSchema schema, const Options& options) {
+  const std::vector<std::string>& devices = options.devices;
+  const int64_t memory = options.memory;
+  auto units =
+      CutIntoUnits(files, options.unit_bytes > 0 ? options.unit_bytes : UnitBytesOf(files));
   auto tasks = std::unique_ptr<TableTasks>(
       new TableTasks(std::move(files), std::move(schema), std::move(units)));
   {
@@ -68,7 +72,8 @@ StatusOr<std::unique_ptr<TableTasks>> TableTasks::Open(
   for (size_t u = 0; u < tasks->units_.size(); ++u) {
     tasks->parts_[u % devices.size()].units.push_back(static_cast<int64_t>(u));
   }
-  TENON_ASSIGN_OR_RETURN(tasks->session_, make_session(tasks->graph_));
+  TENON_ASSIGN_OR_RETURN(tasks->session_, options.make_session ? options.make_session(tasks->graph_)
+                                                               : MakeLocalSession(tasks->graph_));
   StepFeeds::Pairs feeds;
   std::vector<std::string> targets;
   for (const Part& part : tasks->parts_) {

@@ -37,15 +37,20 @@ class TableTasks {
   /// Opens a session on a graph.
   using SessionMaker = std::function<StatusOr<std::unique_ptr<Session>>(const Graph& graph)>;
 
-  /// The size of units by that of the whole table, whatever reads it.
-  static int64_t UnitBytesOf(const std::vector<TableFile>& files);
+  struct Options {
+    /// The size of a part that is read by itself; 0: by the size of the whole, whatever reads it.
+    int64_t unit_bytes = 0;
+    /// Bytes that the rows may take in each task, without those that are read again; 0: as they
+    /// need.
+    int64_t memory = 0;
+    /// A CPU device of each task ("/job:worker/task:0"; "" for where the session is).
+    std::vector<std::string> devices = {""};
+    SessionMaker make_session = nullptr;  // null: in this process
+  };
 
-  /// Deals the units to `devices`, a CPU device of each task ("/job:worker/task:0"; "" for where
-  /// the session is), in turn. `memory`: bytes that the rows may take in each task, without those
-  /// that are read again; 0: as they need.
-  static StatusOr<std::unique_ptr<TableTasks>> Open(
-      std::vector<TableFile> files, TableSchema schema, std::vector<TableUnit> units,
-      std::vector<std::string> devices, int64_t memory, const SessionMaker& make_session);
+  /// Cuts the files into units and deals them to the devices in turn.
+  static StatusOr<std::unique_ptr<TableTasks>> Open(std::vector<TableFile> files,
+                                                    TableSchema schema, const Options& options);
 
   const std::vector<TableFile>& files() const { return files_; }
   const TableSchema& schema() const { return schema_; }
