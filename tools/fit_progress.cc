@@ -2,6 +2,7 @@
 #include "tools/fit_progress.h"
 
 #include <chrono>
+#include <cmath>
 
 #include "absl/strings/str_format.h"
 #include "core/base/strings.h"
@@ -48,8 +49,11 @@ void FitProgress::Pass(const GlmIteration& iteration, const GlmPoint& at) {
   }
   if (quiet_ || MachineClock().Now() < next_) return;
   next_ = MachineClock().Now() + kLinePause;
-  PrintNotice(absl::StrFormat("pass %d  deviance %.6g  gradient %.1e", iteration.pass,
-                              iteration.deviance, iteration.gradient_norm));
+  const std::string gradient = std::isnan(iteration.gradient_norm)
+                                   ? ""
+                                   : absl::StrFormat("  gradient %.1e", iteration.gradient_norm);
+  PrintNotice(
+      absl::StrFormat("pass %d  deviance %.6g%s", iteration.pass, iteration.deviance, gradient));
 }
 
 }  // namespace tenon::tools

@@ -34,7 +34,7 @@ void AddPenaltyFlags(CLI::App* command, GlmPenaltyFlags* flags) {
   command
       ->add_option("--standardize", flags->standardised,
                    "Whose coefficients a penalty counts for one standard deviation (1/n): all, as "
-                   "glmnet; numeric: those of levels as they are; none")
+                   "glmnet; numeric: those of levels as they are, which is what --stream has; none")
       ->check(CLI::IsMember({"all", "numeric", "none"}));
 }
 
@@ -43,7 +43,7 @@ std::string NameOf(const GlmPenaltyFlags& flags) {
                 flags.standardised);
 }
 
-StatusOr<GlmPenalty> PenaltyOf(const GlmPenaltyFlags& flags) {
+StatusOr<GlmPenalty> PenaltyOf(const GlmPenaltyFlags& flags, bool for_stream) {
   const int kinds =
       (flags.ridge > 0 ? 1 : 0) + (flags.lasso > 0 ? 1 : 0) + (flags.elastic_net.empty() ? 0 : 1);
   if (kinds > 1) return WrongUsage("one of --ridge, --lasso and --elastic_net is a penalty");
@@ -64,7 +64,7 @@ StatusOr<GlmPenalty> PenaltyOf(const GlmPenaltyFlags& flags) {
                                flags.elastic_net, "'"));
     }
   }
-  if (flags.standardised == "numeric") penalty.standardised = StandardisedColumns::kNumeric;
+  if (flags.standardised == "numeric" || (for_stream && flags.standardised.empty())) penalty.standardised = StandardisedColumns::kNumeric;
   if (flags.standardised == "none") penalty.standardised = StandardisedColumns::kNone;
   return penalty;
 }

@@ -13,7 +13,7 @@ namespace tenon::tools {
 /// The flags of `tenon train linear` that say what penalty a fit has.
 struct GlmPenaltyFlags {
   double ridge = 0, lasso = 0, lambda = 0;
-  std::string elastic_net, standardised = "all";
+  std::string elastic_net, standardised;  // empty: as the method has it
   int64_t path = 0;
 };
 
@@ -22,7 +22,7 @@ void AddPenaltyFlags(CLI::App* command, GlmPenaltyFlags* flags);
 /// A text that tells the penalty from others.
 std::string NameOf(const GlmPenaltyFlags& flags);
 
-/// The penalty that these flags mean. InvalidArgument where they contradict each other.
-StatusOr<GlmPenalty> PenaltyOf(const GlmPenaltyFlags& flags);
+/// The penalty that these flags mean, for an exact fit or for a stream. InvalidArgument where they contradict each other.
+StatusOr<GlmPenalty> PenaltyOf(const GlmPenaltyFlags& flags, bool for_stream = false);
 
 }  // namespace tenon::tools

@@ -12,6 +12,7 @@
 #include "tools/access_flags.h"
 #include "tools/fit_progress.h"
 #include "tools/glm_penalty_flags.h"
+#include "tools/glm_stream_flags.h"
 #include "tools/replica_arguments.h"
 #include "train/glm/fit_glm.h"
 #include "train/glm/glm_cluster.h"
@@ -34,6 +35,7 @@ struct TrainLinearFlags {
   int64_t memory = 0;
   int threads = 0;
   GlmPenaltyFlags penalty;
+  GlmStreamFlags stream;
   bool robust = false;
   bool all = false;
   bool quiet = false;
@@ -67,7 +69,14 @@ StatusOr<GlmOptions> OptionsOf(const TrainLinearFlags& flags) {
   options.format.missing = flags.missing;
   TENON_ASSIGN_OR_RETURN(options.categories, CategoriesOf(flags.types));
   options.max_rejects = flags.max_rejects;
-  TENON_ASSIGN_OR_RETURN(options.penalty, PenaltyOf(flags.penalty));
+  TENON_ASSIGN_OR_RETURN(options.penalty, PenaltyOf(flags.penalty, flags.stream.stream));
+  TENON_ASSIGN_OR_RETURN(options.stream, StreamOf(flags.stream));
+  if (flags.stream.stream && flags.robust) {
+    return WrongUsage("--robust wants standard errors, which --stream has not");
+  }
+  if (flags.stream.stream && flags.penalty.path > 0) {
+    return WrongUsage("--path is one of exact fits; --stream takes --lasso or --elastic_net");
+  }
   options.evaluation = flags.evaluation;
   options.rejects_file = flags.rejects;
   options.memory = flags.memory;
@@ -86,7 +95,7 @@ Status ShowResult(const TrainLinearFlags& flags, const GlmResult& result) {
                            WriteGlm(result, flags.model_dir));
     if (!flags.quiet) std::cout << flags.model_dir << ": " << Join(written, " ") << "\n";
   }
-  if (result.converged) return OkStatus();
+  if (result.converged || result.stream) return OkStatus();
   return FailedPrecondition("the fit has not converged after ", result.iterations.size(),
                             " passes");
 }
@@ -97,8 +106,9 @@ Status FitAndShow(const TrainLinearFlags& flags, GlmOptions options,
   const std::string name = Join(std::vector{flags.formula, flags.family, flags.link, flags.weights,
                                             flags.separated, NameOf(flags.penalty)},
                                 "\n");
-  // A path goes from its beginning to its end.
-  const std::string checkpoint_dir = flags.penalty.path > 0 ? "" : flags.model_dir;
+  // A path and a stream go from their beginning to their end.
+  const bool goes_on = flags.penalty.path == 0 && !flags.stream.stream;
+  const std::string checkpoint_dir = goes_on ? flags.model_dir : "";
   TENON_ASSIGN_OR_RETURN(const auto progress, FitProgress::Create(checkpoint_dir, name, flags.files,
                                                                   flags.quiet, &options));
   TENON_ASSIGN_OR_RETURN(const GlmResult result, fit(options));
@@ -174,6 +184,7 @@ void AddTrainLinearCommand(CLI::App& train, const OpRegistry& ops, Command* chos
                    "Leave out so many records that are not as the header says; more are an error")
       ->check(AtLeast(0));
   AddPenaltyFlags(linear, &flags->penalty);
+  AddStreamFlags(linear, &flags->stream);
   linear->add_option("--rejects", flags->rejects,
                      "CSV file for these records, with file, line, byte and what is wrong");
   linear

@@ -9,6 +9,7 @@
 #include "core/base/strings.h"
 #include "core/memory/counted_memory.h"
 #include "data/csv/read_number.h"
+#include "data/table/parsed_unit.h"
 
 namespace tenon {
 namespace {
@@ -293,72 +294,25 @@ void TableShard::RecodeUnit(int64_t column, UnitRead* unit) const {
   unit->columns[column].recoded = true;
 }
 
-bool TableShard::MakeBlock(const UnitRead& unit, TablePart* part,
-                           std::vector<CountedVector<int32_t>>* codes, TableBlock* block) const {
-  *block = {part->num_rows, std::vector<PackedColumn>(part->columns.size())};
-  for (size_t c = 0; c < part->columns.size(); ++c) {
-    ColumnPart& column = part->columns[c];
-    if (column.is_text != unit.report.columns[c].is_text) return false;
-    if (!column.is_text) {
-      block->columns[c] = PackedColumn::OfNumbers(column.numbers);
-      continue;
-    }
-    const UnitLevels& own = unit.columns[c];
-    const TextLevels& levels = own.recoded ? places_[c] : own.levels;
-    CountedVector<int32_t>& known = (*codes)[c];
-    for (auto i = static_cast<int32_t>(known.size()); i < column.levels.size(); ++i) {
-      known.push_back(levels.Find(column.levels.text(i)));
-      if (known.back() < 0 && !own.recoded) return false;
-    }
-    for (int32_t& code : column.codes) code = code < 0 ? -1 : known[code];
-    block->columns[c] = PackedColumn::OfCodes(column.codes);
-  }
-  return true;
-}
-
-Status TableShard::ParseAgain(int64_t u, absl::FunctionRef<Status(const TableBlock&)> give,
-                              const FileContext& context) const {
-  const UnitRead& read = read_[u];
-  const TableUnit& unit = units_[u];
-  TableSchema schema = schema_;
-  const size_t num_columns = schema.columns.size();
-  for (size_t c = 0; c < num_columns; ++c) {
-    schema.columns[c].as_text = read.report.columns[c].is_text;
-  }
-  const auto changed = [&](std::string_view how) {
-    return FailedPrecondition("the file ", ShownFile(files_[unit.file]),
-                              " was changed while the table was read: the part from byte ",
-                              unit.begin, " on has ", how);
-  };
-  TENON_ASSIGN_OR_RETURN(const auto reader, UnitReader::Open(files_[unit.file], unit,
-                                                             read.report.began, schema, context));
-  int64_t num_rows = 0;
-  CountedVector<int64_t> num_missing(num_columns);
-  std::vector<CountedVector<int32_t>> codes(num_columns);
-  TablePart part;
-  TableBlock block;
-  while (true) {
-    TENON_RETURN_IF_ERROR(context.CheckCancelled());
-    TENON_ASSIGN_OR_RETURN(const bool found, reader->Next(&part));
-    if (!found) break;
-    num_rows += part.num_rows;
-    for (size_t c = 0; c < num_columns; ++c) num_missing[c] += part.columns[c].num_missing;
-    if (!MakeBlock(read, &part, &codes, &block)) return changed("other values");
-    TENON_RETURN_IF_ERROR(give(block));
-  }
-  if (num_rows != read.report.num_rows || reader->num_rejected() != read.report.num_rejected) {
-    return changed(StrCat(num_rows, " rows and ", reader->num_rejected(), " bad records, wanted ",
-                          read.report.num_rows, " and ", read.report.num_rejected));
-  }
-  for (size_t c = 0; c < num_columns; ++c) {
-    if (num_missing[c] != read.report.columns[c].num_missing) return changed("other values");
-  }
-  return OkStatus();
+StatusOr<std::unique_ptr<TableShard::ParsedUnit>> TableShard::Parse(
+    int64_t unit, const FileContext& context) const {
+  std::unique_ptr<ParsedUnit> parsed(new ParsedUnit(*this, unit));
+  TENON_RETURN_IF_ERROR(parsed->Open(context));
+  return parsed;
 }
 
 Status TableShard::ForEachBlock(int64_t unit, absl::FunctionRef<Status(const TableBlock&)> give,
                                 const FileContext& context) const {
-  if (!read_[unit].held) return ParseAgain(unit, give, context);
+  if (!read_[unit].held) {
+    TENON_ASSIGN_OR_RETURN(const auto parsed, Parse(unit, context));
+    TableBlock block;
+    while (true) {
+      TENON_RETURN_IF_ERROR(context.CheckCancelled());
+      TENON_ASSIGN_OR_RETURN(const bool found, parsed->Next(&block));
+      if (!found) return OkStatus();
+      TENON_RETURN_IF_ERROR(give(block));
+    }
+  }
   for (const TableBlock& block : read_[unit].blocks) {
     TENON_RETURN_IF_ERROR(context.CheckCancelled());
     TENON_RETURN_IF_ERROR(give(block));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -85,6 +86,10 @@ class TableShard {
   /// threads at once.
   Status ForEachBlock(int64_t unit, absl::FunctionRef<Status(const TableBlock& block)> give,
                       const FileContext& context = {}) const;
+  /// The rows of a unit that was read, parsed again whether they are in memory or not, for a reader
+  /// who asks for one block after the other. The shard must outlive it and not be changed.
+  class ParsedUnit;
+  StatusOr<std::unique_ptr<ParsedUnit>> Parse(int64_t unit, const FileContext& context = {}) const;
   /// Whether the rows of a unit are in memory, and these rows; none when they are not.
   bool is_held(int64_t unit) const { return read_[unit].held; }
   const std::vector<TableBlock>& blocks(int64_t unit) const { return read_[unit].blocks; }
@@ -120,12 +125,6 @@ class TableShard {
   StatusOr<UnitRead> ReadOne(const ReadUnit& unit, MemoryLeft* memory,
                              const FileContext& context) const;
   void RecodeUnit(int64_t column, UnitRead* unit) const;
-  /// Makes a block of a part of a unit that was read before; false when that had other values.
-  /// `codes` are those of the blocks, by those of the parts.
-  bool MakeBlock(const UnitRead& unit, TablePart* part, std::vector<CountedVector<int32_t>>* codes,
-                 TableBlock* block) const;
-  Status ParseAgain(int64_t unit, absl::FunctionRef<Status(const TableBlock& block)> give,
-                    const FileContext& context) const;
 
   const std::vector<TableFile> files_;
   TableSchema schema_;

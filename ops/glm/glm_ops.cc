@@ -4,9 +4,10 @@
 #include "core/op/op_registry.h"
 #include "core/op/shape_inference.h"
 #include "ops/glm/bad_row.h"
-#include "ops/glm/design_message.h"
+#include "ops/glm/design_input.h"
 #include "ops/glm/glm_scores.h"
 #include "ops/glm/glm_sums.h"
+#include "ops/glm/stream_ops.h"
 #include "ops/io/files_for.h"
 #include "ops/state/resource_node.h"
 #include "ops/table/table_resource.h"
@@ -26,47 +27,11 @@ struct PassState : KernelState {
   GlmPass pass;
 };
 
-/// InvalidArgument where a design has a column for numbers that a shard has texts in, or the other
-/// way round.
-Status CheckKinds(const GlmDesign& design, const TableShard& shard) {
-  if (shard.num_rows() == 0) return OkStatus();
-  const auto check = [&](int64_t column, bool as_text) -> Status {
-    if (column < 0 || shard.IsText(column) == as_text) return OkStatus();
-    return InvalidArgument("column ", column, " of the table has ", as_text ? "numbers" : "texts",
-                           ", the design wants ", as_text ? "texts" : "numbers");
-  };
-  const auto check_number = [&](const GlmNumber& number) -> Status {
-    for (const int64_t column : number.columns) TENON_RETURN_IF_ERROR(check(column, false));
-    return OkStatus();
-  };
-  TENON_RETURN_IF_ERROR(check(design.response.column, true));
-  TENON_RETURN_IF_ERROR(check(design.weight_column, false));
-  TENON_RETURN_IF_ERROR(check_number(design.response.number));
-  TENON_RETURN_IF_ERROR(check_number(design.response.failures));
-  for (const auto* numbers : {&design.offsets, &design.numbers}) {
-    for (const GlmNumber& number : *numbers) TENON_RETURN_IF_ERROR(check_number(number));
-  }
-  for (const GlmFactor& factor : design.factors) {
-    TENON_RETURN_IF_ERROR(check(factor.column, true));
-    TENON_RETURN_IF_ERROR(check_number(factor.number));
-  }
-  return OkStatus();
-}
-
-/// The design of input 1, which suits the shard.
-StatusOr<GlmDesign> DesignInput(const KernelContext& ctx, const TableShard& shard) {
-  TENON_ASSIGN_OR_RETURN(GlmDesign design, ParseDesign(ctx.input(1).data<TString>()[0]));
-  TENON_RETURN_IF_ERROR(design.Check(static_cast<int64_t>(shard.schema().columns.size())));
-  TENON_RETURN_IF_ERROR(shard.CheckRead());
-  TENON_RETURN_IF_ERROR(CheckKinds(design, shard));
-  return design;
-}
-
 Status BadRowKernel(KernelContext& ctx) {
   TENON_ASSIGN_OR_RETURN(const auto table, ResourceInput<TableResource>(ctx));
   TENON_ASSIGN_OR_RETURN(const FileContext files, FilesFor(ctx));
-  return table->Use([&](TableShard* shard) -> Status {
-    TENON_ASSIGN_OR_RETURN(const GlmDesign design, DesignInput(ctx, *shard));
+  return table->Use([&](const TableShard* shard) -> Status {
+    TENON_ASSIGN_OR_RETURN(const GlmDesign design, DesignInput(ctx, 1, *shard));
     TENON_ASSIGN_OR_RETURN(const BadGlmRow bad, FindBadGlmRow(design, *shard, files));
     PlacedText placed = {"", 0, ""};
     if (bad.unit >= 0) {
@@ -89,8 +54,8 @@ Status AddUp(KernelContext& ctx, Add add) {
   TENON_ASSIGN_OR_RETURN(const auto table, ResourceInput<TableResource>(ctx));
   const Tensor& coefficients = ctx.input(2);
   TENON_ASSIGN_OR_RETURN(const FileContext files, FilesFor(ctx));
-  return table->Use([&](TableShard* shard) -> Status {
-    TENON_ASSIGN_OR_RETURN(const GlmDesign design, DesignInput(ctx, *shard));
+  return table->Use([&](const TableShard* shard) -> Status {
+    TENON_ASSIGN_OR_RETURN(const GlmDesign design, DesignInput(ctx, 1, *shard));
     const absl::Span<const double> values = {coefficients.data<double>(),
                                              static_cast<size_t>(coefficients.num_elements())};
     TENON_ASSIGN_OR_RETURN(const auto numbers, add(design, *shard, values, files));
@@ -121,6 +86,7 @@ void RegisterGlmKernels(OpRegistry& ops) {
   get("TenonGlmBadRow").Kernel(kCpu, BadRowKernel);
   get("TenonGlmSums").Kernel(kCpu, SumsKernel);
   get("TenonGlmScores").Kernel(kCpu, ScoresKernel);
+  RegisterStreamKernels(ops);
 }
 
 }  // namespace tenon

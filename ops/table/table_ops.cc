@@ -41,7 +41,7 @@ Status OpenKernel(KernelContext& ctx) {
 Status ReadKernel(KernelContext& ctx) {
   TENON_ASSIGN_OR_RETURN(const auto table, TableInputOf(ctx));
   TENON_ASSIGN_OR_RETURN(const FileContext files, FilesFor(ctx));
-  return table->Use([&](TableShard* shard) -> Status {
+  return table->Change([&](TableShard* shard) -> Status {
     TENON_ASSIGN_OR_RETURN(const TableReading reading,
                            ParseTableReading(TextInput(ctx, 1), shard->num_units(),
                                              static_cast<int64_t>(shard->schema().columns.size())));
@@ -53,7 +53,7 @@ Status ReadKernel(KernelContext& ctx) {
 
 Status LevelsKernel(KernelContext& ctx) {
   TENON_ASSIGN_OR_RETURN(const auto table, TableInputOf(ctx));
-  return table->Use([&](TableShard* shard) -> Status {
+  return table->Use([&](const TableShard* shard) -> Status {
     TENON_ASSIGN_OR_RETURN(const int64_t column, ColumnInput(ctx, 1, *shard));
     if (!shard->HasLevels(column)) {
       return FailedPrecondition("column ", column, " of a table is not one of texts as read");
@@ -70,7 +70,7 @@ Status LevelsKernel(KernelContext& ctx) {
 
 Status RecodeKernel(KernelContext& ctx) {
   TENON_ASSIGN_OR_RETURN(const auto table, TableInputOf(ctx));
-  return table->Use([&](TableShard* shard) -> Status {
+  return table->Change([&](TableShard* shard) -> Status {
     TENON_ASSIGN_OR_RETURN(const int64_t column, ColumnInput(ctx, 1, *shard));
     if (!shard->HasLevels(column)) {
       return FailedPrecondition("column ", column, " of a table is not one of texts as read");
@@ -86,7 +86,7 @@ Status RecodeKernel(KernelContext& ctx) {
 Status TextsKernel(KernelContext& ctx) {
   TENON_ASSIGN_OR_RETURN(const auto table, TableInputOf(ctx));
   TENON_ASSIGN_OR_RETURN(const FileContext files, FilesFor(ctx));
-  return table->Use([&](TableShard* shard) -> Status {
+  return table->Use([&](const TableShard* shard) -> Status {
     const int64_t unit = ctx.input(1).data<int64_t>()[0], most = ctx.input(3).data<int64_t>()[0];
     TENON_ASSIGN_OR_RETURN(const int64_t column, ColumnInput(ctx, 2, *shard));
     if (unit < 0 || unit >= shard->num_units() || most < 0) {
@@ -111,7 +111,7 @@ Status TextsKernel(KernelContext& ctx) {
 Status RejectedKernel(KernelContext& ctx) {
   TENON_ASSIGN_OR_RETURN(const auto table, TableInputOf(ctx));
   TENON_ASSIGN_OR_RETURN(const FileContext files, FilesFor(ctx));
-  return table->Use([&](TableShard* shard) -> Status {
+  return table->Use([&](const TableShard* shard) -> Status {
     const int64_t unit = ctx.input(1).data<int64_t>()[0];
     if (unit < 0 || unit >= shard->num_units()) {
       return InvalidArgument("a table of ", shard->num_units(), " units has no unit ", unit);

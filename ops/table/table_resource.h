@@ -32,21 +32,40 @@ class TableResource : public Resource {
     MutexLock lock(mu_);
     shard_ = std::move(shard);
   }
-  /// Calls `use(TableShard*)`, which returns a Status, while nobody else has the shard.
+  /// Calls `use(const TableShard*)`, which returns a Status, while nobody changes the shard.
   /// FailedPrecondition before the table is opened: its task was started anew.
   template <typename F>
   Status Use(F use) {
     MutexLock lock(mu_);
-    if (shard_ == nullptr) {
-      return FailedPrecondition("table '", name_, "' was not opened on this task");
+    TENON_RETURN_IF_ERROR(CheckOpen());
+    return use(static_cast<const TableShard*>(shard_.get()));
+  }
+  /// The same for what changes the shard: FailedPrecondition while somebody shares it.
+  template <typename F>
+  Status Change(F change) {
+    MutexLock lock(mu_);
+    TENON_RETURN_IF_ERROR(CheckOpen());
+    if (shard_.use_count() > 1) {
+      return FailedPrecondition("table '", name_, "' is read by a stream, and cannot be changed");
     }
-    return use(shard_.get());
+    return change(shard_.get());
+  }
+  /// The shard, which does not change while the result lives.
+  StatusOr<std::shared_ptr<const TableShard>> Share() {
+    MutexLock lock(mu_);
+    TENON_RETURN_IF_ERROR(CheckOpen());
+    return std::shared_ptr<const TableShard>(shard_);
   }
 
  private:
+  Status CheckOpen() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    if (shard_ != nullptr) return OkStatus();
+    return FailedPrecondition("table '", name_, "' was not opened on this task");
+  }
+
   const std::string name_;
   Mutex mu_;
-  std::unique_ptr<TableShard> shard_ ABSL_GUARDED_BY(mu_);
+  std::shared_ptr<TableShard> shard_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace tenon

@@ -11,6 +11,7 @@
 
 #include "core/base/strings.h"
 #include "train/glm/describe_penalty.h"
+#include "train/glm/describe_stream.h"
 #include "train/glm/fit_doubts.h"
 #include "train/glm/inference.h"
 
@@ -52,9 +53,10 @@ class FitDescriber {
     result_->converged = fit().converged;
     result_->objective = "maximum likelihood";
     if (fitted_.penalised) DescribePenalty(fitted_, result_);
+    if (fitted_.stream) DescribeStream(fitted_, result_);
     ListCoefficients();
     Warn();
-    if (fitted_.penalised) return AddInference({}, result_);
+    if (fitted_.penalised || fitted_.stream) return AddInference({}, result_);
     const Eigen::MatrixXd all = model_.CovarianceToUnits(Covariance());
     std::vector<int64_t> kept;
     for (int64_t j = 0; j < all.rows(); ++j) {
@@ -120,7 +122,7 @@ class FitDescriber {
         c.sum_of = SumOf(j, fit().dependences[aliased - fit().aliased.begin()]);
       }
       // The intercept is free of a penalty.
-      if (fitted_.penalised && c.estimate == 0 && columns[j].term >= 0) {
+      if ((fitted_.penalised || fitted_.stream) && c.estimate == 0 && columns[j].term >= 0) {
         c.status = CoefficientStatus::kZero;
       }
       result_->coefficients.push_back(std::move(c));
@@ -185,14 +187,14 @@ class FitDescriber {
   }
 
   void Warn() {
-    if (!fit().converged) {
+    if (!fit().converged && !fitted_.stream) {
       result_->warnings.push_back(StrCat("not converged after ", fit().passes, " passes"));
     }
     if (fitted_.totals.num_weightless > 0) {
       result_->warnings.push_back(StrCat(fitted_.totals.num_weightless, " rows have no weight"));
     }
     WarnOfSingleLevels();
-    if (fitted_.penalised) return;
+    if (fitted_.penalised || fitted_.stream) return;
     if (!fit().aliased.empty()) result_->warnings.push_back(WarningOfAliased());
     for (std::string& warning : DoubtsOf(fitted_)) result_->warnings.push_back(std::move(warning));
     size_t num_left_out = 0;

@@ -75,7 +75,9 @@ void DescribePath(const FittedGlm& fitted, GlmResult* result) {
   }
 }
 
-void WarnOfSeparated(const FittedGlm& fitted, GlmResult* result) {
+}  // namespace
+
+void WarnOfSeparated(const FittedGlm& fitted, std::string_view why, GlmResult* result) {
   std::vector<std::string> names;
   for (const SeparatedLevel& level : fitted.separated) {
     if (names.size() == kShownSeparated) break;
@@ -86,10 +88,8 @@ void WarnOfSeparated(const FittedGlm& fitted, GlmResult* result) {
   const auto more = count - static_cast<int64_t>(names.size());
   result->warnings.push_back(
       StrCat(Join(names, ", "), more > 0 ? StrCat(" and ", CountText(more), " more levels") : "",
-             ": all responses of a level are alike; only the penalty keeps its estimate finite"));
+             ": all responses of a level are alike; ", why));
 }
-
-}  // namespace
 
 Status CheckPenalty(const GlmPenalty& penalty) {
   if (!(penalty.ridge >= 0) || !(penalty.lambda >= 0) || !std::isfinite(penalty.ridge) ||
@@ -107,15 +107,19 @@ Status CheckPenalty(const GlmPenalty& penalty) {
   return OkStatus();
 }
 
+void NamePenalty(const GlmPenalty& penalty, double lambda, GlmResult* result) {
+  result->ridge = penalty.ridge;
+  if (penalty.ridge == 0 && penalty.alpha == 1) {
+    result->lasso = lambda;
+  } else if (penalty.ridge == 0) {
+    result->alpha = penalty.alpha;
+    result->lambda = lambda;
+  }
+}
+
 void DescribePenalty(const FittedGlm& fitted, GlmResult* result) {
   const PenalisedFits& fits = *fitted.penalised;
-  result->ridge = fitted.penalty.ridge;
-  if (fitted.penalty.ridge == 0 && fitted.penalty.alpha == 1) {
-    result->lasso = fits.fit.lambda;
-  } else if (fitted.penalty.ridge == 0) {
-    result->alpha = fitted.penalty.alpha;
-    result->lambda = fits.fit.lambda;
-  }
+  NamePenalty(fitted.penalty, fits.fit.lambda, result);
   result->method = result->ridge > 0 || (result->lambda > 0 && result->alpha == 0)
                        ? "newton"
                        : "newton and coordinate descent";
@@ -132,7 +136,7 @@ void DescribePenalty(const FittedGlm& fitted, GlmResult* result) {
   if (not_converged > 0) {
     result->warnings.push_back(StrCat(not_converged, " fits of the path have not converged"));
   }
-  WarnOfSeparated(fitted, result);
+  WarnOfSeparated(fitted, "only the penalty keeps its estimate finite", result);
 }
 
 }  // namespace tenon

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string_view>
+
 #include "core/base/status.h"
 #include "train/glm/fitted_glm.h"
 #include "train/glm/glm_penalty.h"
@@ -16,5 +18,10 @@ Status CheckPenalty(const GlmPenalty& penalty);
 /// path and warnings; and takes away the numbers that count parameters, of which a penalised fit
 /// has no whole number. REQUIRES: `fitted` has a penalised fit, `result` the rest.
 void DescribePenalty(const FittedGlm& fitted, GlmResult* result);
+
+/// Sets the ridge, lasso, or alpha and lambda of a result.
+void NamePenalty(const GlmPenalty& penalty, double lambda, GlmResult* result);
+/// Warns of levels whose responses are all alike, with the words for why they have an estimate.
+void WarnOfSeparated(const FittedGlm& fitted, std::string_view why, GlmResult* result);
 
 }  // namespace tenon

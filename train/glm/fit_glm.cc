@@ -13,6 +13,7 @@
 #include "train/glm/bad_row_message.h"
 #include "train/glm/describe_fit.h"
 #include "train/glm/describe_penalty.h"
+#include "train/glm/describe_stream.h"
 #include "train/glm/equation_of_fit.h"
 #include "train/glm/evaluate_glm.h"
 #include "train/glm/fisher_scoring.h"
@@ -43,6 +44,7 @@ class Fitter {
     if (options_.robust && !options_.penalty.is_none()) {
       return InvalidArgument("under a penalty there are no standard errors, robust or not");
     }
+    if (options_.stream) TENON_RETURN_IF_ERROR(CheckStream(options_));
     TENON_RETURN_IF_ERROR(Open(formula, files));
     TENON_RETURN_IF_ERROR(Read());
     TENON_RETURN_IF_ERROR(SettleModel());
@@ -180,9 +182,10 @@ class Fitter {
             is_alone && rows > 0 && options_.family != GlmFamily::kGaussian &&
             (sum == 0 || (options_.family == GlmFamily::kBinomial && sum == rows));
         const std::string& name = fitted_.model->variables()[v].levels[l];
-        // A penalty keeps their estimates finite.
+        // A penalty keeps their estimates finite, and so do the steps of a stream.
         const bool is_kept =
-            options_.separated == SeparatedLevels::kKeep || !options_.penalty.is_none();
+            options_.separated == SeparatedLevels::kKeep || !options_.penalty.is_none() ||
+            (options_.stream && options_.separated == SeparatedLevels::kDrop);
         out[v].push_back(rows == 0 || (is_separated && !is_kept));
         if (!is_separated) continue;
         separated.push_back(StrCat(fitted_.formula.variables[v].label, " = ", name));
@@ -263,6 +266,7 @@ class Fitter {
       result_.iterations.push_back({number, deviance, gradient});
       if (options_.progress) options_.progress(result_.iterations.back(), PointOf(coefficients));
     };
+    if (options_.stream) return SolveByStream();
     if (!options_.penalty.is_none()) {
       PenalisedScoringOptions options;
       options.progress = progress;
@@ -284,7 +288,35 @@ class Fitter {
     return OkStatus();
   }
 
-  Status AddMetrics() {
+  Status SolveByStream() {
+    const StreamFitOptions& options = *options_.stream;
+    const auto progress = [this](int64_t epoch, double deviance,
+                                 const std::vector<double>& coefficients) {
+      result_.iterations.push_back({epoch, deviance, kNotGiven});
+      const Eigen::Map<const Eigen::VectorXd> at(coefficients.data(),
+                                                 static_cast<int64_t>(coefficients.size()));
+      if (options_.progress) options_.progress(result_.iterations.back(), PointOf(at));
+    };
+    if (options.fit != nullptr) {
+      fitted_.stream = *options.fit;
+    } else {
+      const StreamRows rows = {num_rows_, fitted_.totals,
+                               fitted_.formula.has_intercept ? StartOfIntercept() : 0};
+      TENON_ASSIGN_OR_RETURN(fitted_.stream, FitByStream(*fitted_.model, options_.penalty, rows,
+                                                         options, progress, &tasks_));
+      if (options.ended) options.ended(*fitted_.stream);
+    }
+    const std::vector<double>& found = fitted_.stream->coefficients;
+    fitted_.fit.coefficients =
+        Eigen::Map<const Eigen::VectorXd>(found.data(), static_cast<int64_t>(found.size()));
+    const GlmSumsLayout layout(fitted_.model->design(), GlmPass::kDeviance);
+    TENON_ASSIGN_OR_RETURN(const std::vector<double> sums, Pass(layout, DesignCoefficients()));
+    fitted_.fit.deviance = TotalsOf(sums).deviance;
+    return OkStatus();
+  }
+
+  /// The coefficients by column of the design.
+  std::vector<double> DesignCoefficients() const {
     const GlmDesign& design = fitted_.model->design();
     const GlmSumsLayout layout(design, GlmPass::kDeviance);
     std::vector<double> coefficients(design.num_columns());
@@ -293,7 +325,12 @@ class Fitter {
       coefficients[layout.first_column(places[j].group) + places[j].level] =
           fitted_.fit.coefficients[static_cast<int64_t>(j)];
     }
-    TENON_ASSIGN_OR_RETURN(const std::vector<double> scores, tasks_->Scores(design, coefficients));
+    return coefficients;
+  }
+
+  Status AddMetrics() {
+    TENON_ASSIGN_OR_RETURN(const std::vector<double> scores,
+                           tasks_->Scores(fitted_.model->design(), DesignCoefficients()));
     GlmMetrics training = MetricsOf(options_.family, scores);
     training.data = "training";
     training.rows_without_prediction = 0;  // these rows are no part of the fit
@@ -352,7 +389,7 @@ class Fitter {
   /// The deviance of a model that has an intercept alone, where the formula has one.
   Status FindNullDeviance() {
     std::vector<double> coefficients(fitted_.model->design().num_columns());
-    bool was_the_start = options_.start.empty() || fitted_.penalised;
+    bool was_the_start = (options_.start.empty() || fitted_.penalised) && !fitted_.stream;
     if (fitted_.formula.has_intercept && fitted_.formula.offsets.empty()) {
       const double predictor = PredictorOfMean();
       const bool is_finite = std::isfinite(predictor);
@@ -374,9 +411,10 @@ class Fitter {
 
   /// The intercept that is best beside the offsets.
   StatusOr<double> FindNullIntercept() {
-    std::vector<double> coefficients(fitted_.model->design().num_columns());
-    coefficients[0] = StartOfIntercept();
-    const GlmSumsLayout layout(fitted_.model->design(), GlmPass::kNewton);
+    GlmDesign alone = fitted_.model->design();
+    alone.groups = {{}};
+    std::vector<double> coefficients = {StartOfIntercept()};
+    const GlmSumsLayout layout(alone, GlmPass::kNewton);
     for (int i = 0; i < kMostNullPasses; ++i) {
       TENON_ASSIGN_OR_RETURN(const std::vector<double> numbers, Pass(layout, coefficients));
       const GlmSums sums(layout, numbers);

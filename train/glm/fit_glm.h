@@ -14,6 +14,7 @@
 #include "ops/glm/glm_family.h"
 #include "train/glm/glm_penalty.h"
 #include "train/glm/glm_result.h"
+#include "train/glm/stream_fit.h"
 #include "train/glm/table_tasks.h"
 
 namespace tenon {
@@ -39,6 +40,8 @@ struct GlmOptions {
   GlmPenalty penalty = {};
   /// White's sandwich in place of the inverse information: HC1, with n / (n - p).
   bool robust = false;
+  /// FTRL in place of an exact fit, without inference; `start` and `robust` do not go with it.
+  std::optional<StreamFitOptions> stream = std::nullopt;
 
   TableFormat format = {};
   std::vector<std::string> categories = {};  // columns of texts, whatever their values

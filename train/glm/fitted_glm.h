@@ -12,6 +12,7 @@
 #include "train/glm/glm_model.h"
 #include "train/glm/glm_penalty.h"
 #include "train/glm/penalised_scoring.h"
+#include "train/glm/stream_fit.h"
 
 namespace tenon {
 
@@ -34,6 +35,7 @@ struct FittedGlm {
   FisherScoringFit fit;
   GlmPenalty penalty;
   std::optional<PenalisedFits> penalised;  // with a penalty; then `fit` has no inverse
+  std::optional<StreamFit> stream;  // then `fit` has no inverse
   /// With robust standard errors: the products of columns with the squares of scores.
   std::optional<Eigen::MatrixXd> squares;
 

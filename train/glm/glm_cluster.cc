@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/glm/glm_cluster.h"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <memory>
@@ -72,6 +73,41 @@ bool IsLoss(const Status& status) {
   return status.code() == StatusCode::kUnavailable || status.code() == StatusCode::kAborted;
 }
 
+std::string DeviceOf(std::string_view job, int task) {
+  return TaskName(job, task) + "/device:CPU:0";
+}
+
+/// Has the coefficients of a stream be on the parameter servers, if there are any, and the fit,
+/// once it is there, be kept for attempts after a loss.
+void SpreadStream(Server& server, const std::function<void(const std::string& line)>& notice,
+                  StreamFitOptions* stream) {
+  const int num_servers = server.cluster().NumTasks(kParameterServerJob);
+  for (int task = 0; task < num_servers; ++task) {
+    stream->devices.push_back(DeviceOf(kParameterServerJob, task));
+  }
+  stream->is_there = [&server, devices = stream->devices](const std::string& device) {
+    const auto found = std::find(devices.begin(), devices.end(), device);
+    // The others are this task's own.
+    if (found == devices.end()) return true;
+    return server
+        .AskIfAlive(kParameterServerJob, static_cast<int>(found - devices.begin()))
+        .ok();
+  };
+  stream->notice = notice;
+  stream->ended = [stream](const StreamFit& fit) {
+    stream->fit = std::make_shared<const StreamFit>(fit);
+  };
+}
+
+/// DataLoss where a device of coefficients is gone before the fit is there.
+Status CheckCoefficientsLive(const StreamFitOptions& stream, const Status& failure) {
+  if (stream.fit != nullptr) return OkStatus();
+  for (const std::string& device : stream.devices) {
+    if (!stream.is_there(device)) return CoefficientsLost(device, failure);
+  }
+  return OkStatus();
+}
+
 }  // namespace
 
 Status RunGlmTask(const ServerOptions& options, const OpRegistry& registry,
@@ -96,17 +132,20 @@ StatusOr<GlmResult> FitGlmOnWorkers(Server& server, std::string_view formula,
   const auto progress = glm.progress;
   glm.progress = [&](const GlmIteration& iteration, const GlmPoint& at) {
     failures = 0;
-    glm.start = at;
+    // A stream that has ended is kept as it is.
+    if (!glm.stream) glm.start = at;
     if (progress) progress(iteration, at);
   };
+  if (glm.stream) SpreadStream(server, notice, &*glm.stream);
   while (true) {
     GlmOptions now = glm;
     now.devices.clear();
     for (int task = 0; task < num_workers; ++task) {
-      if (takes_part[task]) now.devices.push_back(TaskName(kWorkerJob, task) + "/device:CPU:0");
+      if (takes_part[task]) now.devices.push_back(DeviceOf(kWorkerJob, task));
     }
     StatusOr<GlmResult> result = FitGlm(formula, files, now);
     if (result.ok() || !IsLoss(result.status()) || ++failures > kMostFailures) return result;
+    if (glm.stream) TENON_RETURN_IF_ERROR(CheckCoefficientsLive(*glm.stream, result.status()));
     int64_t left = 0;
     std::string gone;
     for (int task = 0; task < num_workers; ++task) {

@@ -78,6 +78,14 @@ struct GlmPathPoint {
   std::vector<double> coefficients, standardised;
 };
 
+/// What a stream of rows did, in place of an exact fit.
+struct GlmStreamReport {
+  int64_t epochs = 0, batch_rows = 0, seed = 0;
+  double learning_rate = 0;
+  int64_t rows_read = 0, rows_missed = 0;  // in all epochs
+  double seconds = 0;                      // of the epochs
+};
+
 /// How well a model tells the labels of rows, those of the fit or others.
 struct GlmMetrics {
   std::string data;  // "training" or "evaluation"
@@ -129,6 +137,7 @@ struct GlmResult {
 
   std::string method;  // "newton"
   bool converged = false;
+  std::optional<GlmStreamReport> stream;  // of method "ftrl", which does not converge
   std::vector<GlmIteration> iterations;
   double seconds = 0;
   int64_t bytes_of_sums = 0;
@@ -152,6 +161,8 @@ struct GlmResult {
   bool is_penalised() const {
     return ridge > 0 || lasso > 0 || lambda > 0 || !std::isnan(penalty_residual);
   }
+  /// Whether there are standard errors and what follows from them.
+  bool has_inference() const { return !is_penalised() && !stream; }
   /// The number of coefficients that are estimated: those of the covariance.
   int64_t NumEstimated() const;
 };

@@ -74,7 +74,16 @@ std::string MethodText(const GlmResult& result) {
   std::string text = StrCat(result.method, ", ", CountText(estimated),
                             estimated == 1 ? " coefficient" : " coefficients");
   if (result.bytes_of_sums > 0) StrAppend(&text, ", ", BytesText(result.bytes_of_sums), " of sums");
-  if (!result.iterations.empty()) {
+  if (result.stream) {
+    const GlmStreamReport& stream = *result.stream;
+    StrAppend(&text, "; ", CountText(stream.epochs), stream.epochs == 1 ? " epoch" : " epochs",
+              " of batches of ", CountText(stream.batch_rows), " rows, rate ",
+              absl::StrFormat("%.6g", stream.learning_rate), ", seed ", stream.seed);
+    if (stream.seconds > 0) {
+      StrAppend(&text, absl::StrFormat("; %.2g million rows a second",
+                                       static_cast<double>(stream.rows_read) / stream.seconds / 1e6));
+    }
+  } else if (!result.iterations.empty()) {
     const GlmIteration& last = result.iterations.back();
     StrAppend(
         &text, "; ", last.pass, last.pass == 1 ? " pass" : " passes", ", deviance ",
@@ -82,7 +91,7 @@ std::string MethodText(const GlmResult& result) {
         absl::StrFormat("%.0e", std::isnan(result.penalty_residual) ? last.gradient_norm
                                                                     : result.penalty_residual));
   }
-  StrAppend(&text, result.converged ? "; converged" : "; NOT CONVERGED");
+  if (!result.stream) StrAppend(&text, result.converged ? "; converged" : "; NOT CONVERGED");
   if (result.seconds > 0) {
     // Two digits are enough, and whole seconds from 10 on.
     StrAppend(&text, ", ",
@@ -111,6 +120,13 @@ Lines HeaderLines(const GlmResult& result, int64_t width) {
   AddLabelled("data", DataText(result), width, &lines);
   for (const std::string& warning : result.warnings) {
     AddLabelled("warning", warning, width, &lines);
+  }
+  if (result.stream) {
+    AddLabelled("stream",
+                "not converged, no inference: each row was used for one step an epoch, and how "
+                "near the best estimates are is not known; standard errors, p values and intervals "
+                "would be those of the best ones, which the command has without --stream",
+                width, &lines);
   }
   if (result.is_penalised()) {
     std::string text = PenaltyText(result);

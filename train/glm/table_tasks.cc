@@ -49,8 +49,9 @@ Output TextFeed(const char* name) { return Placeholder(DType::kString, {}, {.nam
 }  // namespace
 
 TableTasks::TableTasks(std::vector<TableFile> files, TableSchema schema,
-                       std::vector<TableUnit> units)
-    : files_(std::move(files)),
+                       std::vector<TableUnit> units, Options options)
+    : options_(std::move(options)),
+      files_(std::move(files)),
       schema_(std::move(schema)),
       units_(std::move(units)),
       reports_(units_.size()),
@@ -63,7 +64,7 @@ StatusOr<std::unique_ptr<TableTasks>> TableTasks::Open(std::vector<TableFile> fi
   auto units =
       CutIntoUnits(files, options.unit_bytes > 0 ? options.unit_bytes : UnitBytesOf(files));
   auto tasks = std::unique_ptr<TableTasks>(
-      new TableTasks(std::move(files), std::move(schema), std::move(units)));
+      new TableTasks(std::move(files), std::move(schema), std::move(units), options));
   {
     const GraphBuilding building(tasks->graph_);
     tasks->Build(devices);
@@ -103,6 +104,7 @@ void TableTasks::Build(const std::vector<std::string>& devices) {
     part.plan = TextFeed("plan");
     part.reading = TextFeed("reading");
     const Output table = TenonTable({.shared_name = "table"});
+    part.table = table;
     part.open = TenonTableOpen(table, part.plan);
     part.reports = TenonTableRead(table, part.reading);
     const auto levels = TenonTableLevels(table, column_);
@@ -128,6 +130,33 @@ void TableTasks::Build(const std::vector<std::string>& devices) {
     sums_.push_back(of_tasks.size() == 1 ? of_tasks[0] : AddN(of_tasks));
   }
   scores_ = scores.size() == 1 ? scores[0] : AddN(scores);
+}
+
+std::vector<Output> TableTasks::tables() const {
+  std::vector<Output> tables;
+  for (const Part& part : parts_) tables.push_back(part.table);
+  return tables;
+}
+
+Status TableTasks::Extend(absl::FunctionRef<void()> build) {
+  {
+    const GraphBuilding building(graph_);
+    build();
+    TENON_RETURN_IF_ERROR(building.status());
+  }
+  return session_->Extend(graph_);
+}
+
+StatusOr<std::unique_ptr<TableTasks>> TableTasks::DealTo(std::vector<std::string> devices) const {
+  Options options = options_;
+  options.devices = std::move(devices);
+  TENON_ASSIGN_OR_RETURN(auto tasks, Open(files_, schema_, options));
+  TENON_RETURN_IF_ERROR(tasks->Read().status());
+  for (size_t c = 0; c < is_text_.size(); ++c) {
+    const auto column = static_cast<int64_t>(c);
+    if (is_text_[c]) TENON_RETURN_IF_ERROR(tasks->Levels(column).status());
+  }
+  return tasks;
 }
 
 Status TableTasks::ReadUnits(const std::vector<TableShard::ReadUnit>& units) {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/types/span.h"
 #include "core/base/status.h"
 #include "core/build/operand.h"
@@ -58,6 +59,16 @@ class TableTasks {
   /// The reports on all units. REQUIRES: Read.
   const std::vector<UnitReport>& reports() const { return reports_; }
 
+  /// The devices of the tasks, and the table of each in the graph.
+  const std::vector<std::string>& devices() const { return options_.devices; }
+  std::vector<Output> tables() const;
+  Session& session() { return *session_; }
+  /// Adds to the graph, and so to the session, what `build` does.
+  Status Extend(absl::FunctionRef<void()> build);
+  /// The same table, read and coded as here, dealt to other devices in a session of their own.
+  /// REQUIRES: Read, and Levels of all columns of texts.
+  StatusOr<std::unique_ptr<TableTasks>> DealTo(std::vector<std::string> devices) const;
+
   /// Reads all units, again where they were begun in a wrong state or columns turned out to be of
   /// texts, until they are of one table.
   StatusOr<TableSettlement> Read();
@@ -85,16 +96,18 @@ class TableTasks {
   /// The nodes of a task.
   struct Part {
     std::vector<int64_t> units;  // of the table
-    Output plan, reading, reports, level_texts, counts;
+    Output table, plan, reading, reports, level_texts, counts;
     Output unit, texts, lines, records, rejected;
     std::vector<Output> bad_row;
     Node *open, *recode;
   };
-  TableTasks(std::vector<TableFile> files, TableSchema schema, std::vector<TableUnit> units);
+  TableTasks(std::vector<TableFile> files, TableSchema schema, std::vector<TableUnit> units,
+             Options options);
   void Build(const std::vector<std::string>& devices);
   /// Has each task read some of the table's units.
   Status ReadUnits(const std::vector<TableShard::ReadUnit>& units);
 
+  const Options options_;
   const std::vector<TableFile> files_;
   TableSchema schema_;
   const std::vector<TableUnit> units_;

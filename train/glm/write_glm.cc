@@ -160,7 +160,18 @@ std::string MetricsJson(const GlmResult& result) {
     penalty.Add("residual", result.penalty_residual);
     json.Add("penalty", penalty);
   }
-  if (!result.is_penalised()) json.Add("standard_errors", result.robust ? "HC1" : "information");
+  if (result.stream) {
+    JsonObject stream;
+    stream.Add("epochs", result.stream->epochs);
+    stream.Add("batch", result.stream->batch_rows);
+    stream.Add("learning_rate", result.stream->learning_rate);
+    stream.Add("seed", result.stream->seed);
+    stream.Add("rows_read", result.stream->rows_read);
+    stream.Add("rows_missed", result.stream->rows_missed);
+    stream.Add("seconds", result.stream->seconds);
+    json.Add("stream", stream);
+  }
+  if (result.has_inference()) json.Add("standard_errors", result.robust ? "HC1" : "information");
   json.Add("fit", FitJson(result));
   for (const GlmMetrics& m : result.metrics) json.Add(m.data, JsonOf(m));
   json.Add("warnings", result.warnings);

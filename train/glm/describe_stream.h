@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/base/status.h"
+#include "train/glm/fit_glm.h"
+#include "train/glm/fitted_glm.h"
+#include "train/glm/glm_result.h"
+
+namespace tenon {
+
+/// InvalidArgument for options that a stream cannot have, and for those that do not go with one.
+Status CheckStream(const GlmOptions& options);
+
+/// Sets what a result has of a stream: what it did, its penalty and warnings; and takes away the
+/// numbers that follow from a maximum of the likelihood alone. REQUIRES: `fitted` has a stream.
+void DescribeStream(const FittedGlm& fitted, GlmResult* result);
+
+}  // namespace tenon
