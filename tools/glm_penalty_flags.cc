@@ -64,7 +64,8 @@ StatusOr<GlmPenalty> PenaltyOf(const GlmPenaltyFlags& flags, bool for_stream) {
                                flags.elastic_net, "'"));
     }
   }
-  if (flags.standardised == "numeric" || (for_stream && flags.standardised.empty())) penalty.standardised = StandardisedColumns::kNumeric;
+  if (flags.standardised == "numeric" || (for_stream && flags.standardised.empty()))
+    penalty.standardised = StandardisedColumns::kNumeric;
   if (flags.standardised == "none") penalty.standardised = StandardisedColumns::kNone;
   return penalty;
 }

@@ -22,7 +22,8 @@ void AddPenaltyFlags(CLI::App* command, GlmPenaltyFlags* flags);
 /// A text that tells the penalty from others.
 std::string NameOf(const GlmPenaltyFlags& flags);
 
-/// The penalty that these flags mean, for an exact fit or for a stream. InvalidArgument where they contradict each other.
+/// The penalty that these flags mean, for an exact fit or for a stream. InvalidArgument where they
+/// contradict each other.
 StatusOr<GlmPenalty> PenaltyOf(const GlmPenaltyFlags& flags, bool for_stream = false);
 
 }  // namespace tenon::tools

@@ -133,6 +133,15 @@ void PackedColumn::CopyNumbers(int64_t begin, int64_t count, double* out) const 
       values_);
 }
 
+void PackedColumn::Prefetch(int64_t begin, int64_t count) const {
+  std::visit(
+      [&](const auto& values) {
+        __builtin_prefetch(values.data() + begin);
+        __builtin_prefetch(values.data() + begin + count - 1);
+      },
+      values_);
+}
+
 void PackedColumn::CopyCodes(int64_t begin, int64_t count, int32_t* out) const {
   std::visit(
       [&](const auto& values) {

@@ -26,6 +26,8 @@ class PackedColumn {
   void CopyNumbers(int64_t begin, int64_t count, double* out) const;
   /// REQUIRES: the column is one of codes.
   void CopyCodes(int64_t begin, int64_t count, int32_t* out) const;
+  /// Has the processor load `count` values from `begin` on, which are soon to be copied.
+  void Prefetch(int64_t begin, int64_t count) const;
 
  private:
   std::variant<CountedVector<int8_t>, CountedVector<int16_t>, CountedVector<int32_t>,

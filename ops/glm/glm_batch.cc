@@ -15,7 +15,7 @@ constexpr int32_t kNoCoefficient = -1;
 
 GlmBatchMaker::GlmBatchMaker(const GlmDesign& design, const GlmCoefficientParts& parts,
                              int64_t rows)
-    : design_(design), parts_(parts), reader_(design) {
+    : parts_(parts), reader_(design) {
   int64_t columns = 0;
   std::vector<int64_t> without;
   for (size_t g = 0; g < design.groups.size(); ++g) {

@@ -18,7 +18,7 @@ class GlmCoefficientParts {
  public:
   /// `of_column` is by column of the design: a coefficient, or -1. The intercept's is 0, if there
   /// is one: column 0 has it then.
-  GlmCoefficientParts(std::vector<int32_t> of_column, int64_t parts)
+  GlmCoefficientParts(CountedVector<int32_t> of_column, int64_t parts)
       : of_column_(std::move(of_column)),
         num_parts_(parts),
         first_(!of_column_.empty() && of_column_[0] == 0 ? 1 : 0) {}
@@ -35,7 +35,7 @@ class GlmCoefficientParts {
   }
 
  private:
-  std::vector<int32_t> of_column_;
+  CountedVector<int32_t> of_column_;
   int64_t num_parts_;
   int64_t first_;
 };
@@ -43,8 +43,8 @@ class GlmCoefficientParts {
 /// Rows of a table and the coefficients that they have. Groups are in another order than in their
 /// design: those with a number first.
 struct GlmBatch {
-  int64_t num_read = 0;  // with those that a model cannot use
-  int64_t count = 0;     // of rows, without them
+  int64_t num_read = 0;                            // with those that a model cannot use
+  int64_t count = 0;                               // of rows, without them
   std::vector<CountedVector<int64_t>> columns;     // by part: the coefficients, each once
   std::vector<CountedVector<int32_t>> places;      // by group: where in `columns` a row's is
   std::vector<CountedVector<double>> numbers;      // by group that has one
@@ -54,7 +54,8 @@ struct GlmBatch {
 /// Puts rows into batches. Used by one thread at a time.
 class GlmBatchMaker {
  public:
-  /// `design`, which was checked, and `parts` must outlive this; `rows` is what a batch has at most.
+  /// `design`, which was checked, and `parts` must outlive this; `rows` is what a batch has at
+  /// most.
   GlmBatchMaker(const GlmDesign& design, const GlmCoefficientParts& parts, int64_t rows);
 
   void Begin();
@@ -66,17 +67,17 @@ class GlmBatchMaker {
   const GlmBatch& End(double start, double scale);
 
  private:
-  /// The place of a coefficient among those that the batch has so far, in the order of their coming.
+  /// The place of a coefficient among those that the batch has so far, in the order of their
+  /// coming.
   int32_t Take(int32_t coefficient);
 
-  const GlmDesign& design_;
   const GlmCoefficientParts& parts_;
   GlmRowReader reader_;
   GlmChunk chunk_;
   std::vector<int64_t> groups_;         // of the design, those with a number first
   std::vector<int64_t> first_columns_;  // by group of the design
   size_t num_numbers_ = 0;
-  CountedVector<int32_t> taken_;        // by coefficient: its place, or -1
+  CountedVector<int32_t> taken_;         // by coefficient: its place, or -1
   CountedVector<int32_t> coefficients_;  // of the batch
   CountedVector<int32_t> final_places_;  // by place
   GlmBatch batch_;

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "core/base/interruption.h"
-#include "data/table/parsed_unit.h"
 
 namespace tenon {
 namespace {
@@ -13,6 +12,8 @@ namespace {
 /// Rows that stand together are alike in a file in order of date, so a batch has many short runs.
 /// A run costs some lines of memory for each column, so rows alone would be slower.
 constexpr int64_t kRunRows = 8, kRunsOfBatch = 64;
+/// The memory of a run is asked for so many runs before it is read.
+constexpr size_t kRunsAhead = 4;
 /// Units that the lanes of a task have open together, each with its text: some 4 MB.
 constexpr int64_t kOpenUnits = 16, kOpenUnitsOfLane = 4;
 
@@ -57,10 +58,17 @@ void GlmStream::AddRunsOf(const TableBlock& block, std::vector<Run>* runs) const
   for (int64_t r = 0; r < count; ++r) runs->push_back({&block, r});
 }
 
+void GlmStream::Prefetch(const Run& run) const {
+  const int64_t begin = run.number * run_rows_;
+  const int64_t count = std::min(run_rows_, run.block->num_rows - begin);
+  for (const PackedColumn& column : run.block->columns) column.Prefetch(begin, count);
+}
+
 template <typename T>
 void GlmStream::Shuffle(RandomSequence* random, std::vector<T>* values) const {
   if (options_.seed < 0) return;
-  for (size_t i = values->size(); i > 1; --i) std::swap((*values)[i - 1], (*values)[random->Below(i)]);
+  for (size_t i = values->size(); i > 1; --i)
+    std::swap((*values)[i - 1], (*values)[random->Below(i)]);
 }
 
 Status GlmStream::ReadWindow(Lane* lane, const FileContext& context) {
@@ -68,7 +76,8 @@ Status GlmStream::ReadWindow(Lane* lane, const FileContext& context) {
   while (lane->window.empty() && !(lane->open.empty() && lane->units.empty())) {
     while (lane->open.size() < most_open_ && !lane->units.empty()) {
       // The reader lives longer than the step that opens it.
-      TENON_ASSIGN_OR_RETURN(auto unit, shard_->Parse(lane->units.back(), {context.files, nullptr}));
+      TENON_ASSIGN_OR_RETURN(auto unit,
+                             shard_->Parse(lane->units.back(), {context.files, nullptr}));
       lane->open.push_back(std::move(unit));
       lane->units.pop_back();
     }
@@ -116,6 +125,7 @@ StatusOr<const GlmBatch*> GlmStream::Fill(Lane* lane, const FileContext& context
       TENON_ASSIGN_OR_RETURN(const bool found, Refill(lane, context));
       if (!found) break;
     }
+    if (lane->next + kRunsAhead < lane->runs.size()) Prefetch(lane->runs[lane->next + kRunsAhead]);
     const Run& run = lane->runs[lane->next++];
     const int64_t begin = run.number * run_rows_;
     maker.Add(*run.block, begin, std::min(run_rows_, run.block->num_rows - begin));

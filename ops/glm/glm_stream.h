@@ -15,7 +15,7 @@
 namespace tenon {
 
 struct GlmStreamOptions {
-  int64_t seed = 1;   // of the order; below 0: that of the files
+  int64_t seed = 1;    // of the order; below 0: that of the files
   int64_t rows = 512;  // in a batch
   int64_t lanes = 1;
   double start = 0;  // what the offset has more
@@ -69,14 +69,14 @@ class GlmStream {
   };
 
   void AddRunsOf(const TableBlock& block, std::vector<Run>* runs) const;
+  void Prefetch(const Run& run) const;
   template <typename T>
   void Shuffle(RandomSequence* random, std::vector<T>* values) const;
   /// Has the lane have runs; false at the end of the epoch.
   StatusOr<bool> Refill(Lane* lane, const FileContext& context)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lane->mu);
   /// The next blocks of the units that are open.
-  Status ReadWindow(Lane* lane, const FileContext& context)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lane->mu);
+  Status ReadWindow(Lane* lane, const FileContext& context) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lane->mu);
   StatusOr<const GlmBatch*> Fill(Lane* lane, const FileContext& context)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lane->mu);
 

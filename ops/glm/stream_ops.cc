@@ -81,8 +81,8 @@ Status StreamOpenKernel(KernelContext& ctx, const PartsState& state) {
   TENON_ASSIGN_OR_RETURN(auto shard, table->Share());
   TENON_ASSIGN_OR_RETURN(GlmDesign design, DesignInput(ctx, 2, *shard));
   const Tensor& given = ctx.input(3);
-  std::vector<int32_t> coefficients(given.data<int32_t>(),
-                                    given.data<int32_t>() + given.num_elements());
+  CountedVector<int32_t> coefficients(given.data<int32_t>(),
+                                      given.data<int32_t>() + given.num_elements());
   TENON_RETURN_IF_ERROR(CheckCoefficients(design, coefficients));
   GlmStreamOptions options = {.seed = IntegerInput(ctx, 4),
                               .rows = IntegerInput(ctx, 5),
@@ -92,14 +92,13 @@ Status StreamOpenKernel(KernelContext& ctx, const PartsState& state) {
   if (options.rows < 1 || options.rows > kMostRows || options.lanes < 0 ||
       options.lanes > kMostLanes || !(options.scale > 0)) {
     return InvalidArgument("a stream has 1 to ", kMostRows, " rows in a batch, 0 to ", kMostLanes,
-                           " lanes, and a scale above 0; found ", options.rows, ", ",
-                           options.lanes, ", ", options.scale);
+                           " lanes, and a scale above 0; found ", options.rows, ", ", options.lanes,
+                           ", ", options.scale);
   }
   if (options.lanes == 0) options.lanes = ThreadBudget();
-  auto stream = std::make_shared<GlmStream>(std::move(shard), std::move(design),
-                                            GlmCoefficientParts(std::move(coefficients),
-                                                                state.parts),
-                                            options);
+  auto stream = std::make_shared<GlmStream>(
+      std::move(shard), std::move(design),
+      GlmCoefficientParts(std::move(coefficients), state.parts), options);
   ctx.set_output(0, Tensor::Vector<int64_t>({options.lanes, stream->num_rows()}));
   resource->Open(std::move(stream));
   return OkStatus();
@@ -130,9 +129,8 @@ Status BatchKernel(KernelContext& ctx, const PartsState& state) {
   TENON_ASSIGN_OR_RETURN(const FileContext files, FilesFor(ctx));
   const int64_t lane = IntegerInput(ctx, 1);
   if (lane < 0 || lane >= stream->num_lanes() || state.parts != stream->num_parts()) {
-    return InvalidArgument("a stream of ", stream->num_lanes(), " lanes and ",
-                           stream->num_parts(), " parts has no lane ", lane, " of ", state.parts,
-                           " parts");
+    return InvalidArgument("a stream of ", stream->num_lanes(), " lanes and ", stream->num_parts(),
+                           " parts has no lane ", lane, " of ", state.parts, " parts");
   }
   return stream->Next(lane, files, [&](const GlmBatch& batch) -> Status {
     ctx.set_output(0, Tensor::Vector<int64_t>({batch.num_read, batch.count}));

@@ -15,7 +15,8 @@ OF_THE_RUNTIME = {"_Arg", "_Retval", "_Send", "_Recv", "_HostSend", "_HostRecv"}
 # TensorFlow does not know them.
 OURS = {"_Conv2DWithBias", "_CopyToDevice", "_CopyToHost", "_CaptureKernel", "_MaxPoolGradOfPlaces",
         "_MaxPoolWithPlaces", "_RecvFromPeer", "_ReluMaxPoolGradOfPlaces",
-        "_ReluMaxPoolWithPlaces", "_SendToPeer", "TenonGlmBadRow", "TenonGlmScores", "TenonGlmSums",
+        "_ReluMaxPoolWithPlaces", "_SendToPeer", "TenonGlmBadRow", "TenonGlmBatch", "TenonGlmBatchGradient",
+        "TenonGlmScores", "TenonGlmStream", "TenonGlmStreamOpen", "TenonGlmSums",
         "TenonTable", "TenonTableLevels", "TenonTableOpen", "TenonTableRead", "TenonTableRecode",
         "TenonTableRejected", "TenonTableTexts"}
 

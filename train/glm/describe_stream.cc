@@ -30,8 +30,9 @@ std::string ObjectiveOfStream(const FittedGlm& fitted) {
     StrAppend(&text, ")");
   }
   if (!penalty.is_none()) {
-    StrAppend(&text, "; b: coefficients of numbers for one standard deviation (1/n), those of "
-                     "levels as they are");
+    StrAppend(&text,
+              "; b: coefficients of numbers for one standard deviation (1/n), those of "
+              "levels as they are");
     if (fitted.formula.has_intercept) StrAppend(&text, "; the intercept is free");
   }
   return text;
@@ -39,27 +40,21 @@ std::string ObjectiveOfStream(const FittedGlm& fitted) {
 
 }  // namespace
 
-Status CheckStream(const GlmOptions& options) {
-  const StreamFitOptions& stream = *options.stream;
-  if (options.robust) {
-    return InvalidArgument("a stream has no standard errors, robust or not");
-  }
-  if (options.penalty.path > 0) {
+Status CheckStream(const StreamFitOptions& stream, const GlmPenalty& penalty) {
+  if (penalty.path > 0) {
     return InvalidArgument("a stream has one penalty, and no path of them");
   }
-  if (!options.penalty.is_none() && options.penalty.standardised != StandardisedColumns::kNumeric) {
+  if (!penalty.is_none() && penalty.standardised != StandardisedColumns::kNumeric) {
     return InvalidArgument(
         "the penalty of a stream counts coefficients of numbers for one standard deviation and "
         "those of levels as they are: --standardize numeric");
   }
-  if (!options.start.empty()) {
-    return InvalidArgument("a stream begins at coefficients of 0, and at no others");
-  }
   if (stream.epochs < 1 || stream.batch_rows < 1 || !(stream.learning_rate > 0) ||
       !std::isfinite(stream.learning_rate)) {
-    return InvalidArgument("a stream has one epoch or more, batches of one row or more, and a "
-                           "learning rate above 0; found ",
-                           stream.epochs, ", ", stream.batch_rows, ", ", stream.learning_rate);
+    return InvalidArgument(
+        "a stream has one epoch or more, batches of one row or more, and a "
+        "learning rate above 0; found ",
+        stream.epochs, ", ", stream.batch_rows, ", ", stream.learning_rate);
   }
   return OkStatus();
 }

@@ -2,14 +2,16 @@
 #pragma once
 
 #include "core/base/status.h"
-#include "train/glm/fit_glm.h"
 #include "train/glm/fitted_glm.h"
+#include "train/glm/glm_penalty.h"
 #include "train/glm/glm_result.h"
+#include "train/glm/stream_fit.h"
 
 namespace tenon {
 
-/// InvalidArgument for options that a stream cannot have, and for those that do not go with one.
-Status CheckStream(const GlmOptions& options);
+/// InvalidArgument for options that a stream cannot have, and for a penalty that does not go with
+/// one.
+Status CheckStream(const StreamFitOptions& stream, const GlmPenalty& penalty);
 
 /// Sets what a result has of a stream: what it did, its penalty and warnings; and takes away the
 /// numbers that follow from a maximum of the likelihood alone. REQUIRES: `fitted` has a stream.

@@ -44,7 +44,13 @@ class Fitter {
     if (options_.robust && !options_.penalty.is_none()) {
       return InvalidArgument("under a penalty there are no standard errors, robust or not");
     }
-    if (options_.stream) TENON_RETURN_IF_ERROR(CheckStream(options_));
+    if (options_.stream && (options_.robust || !options_.start.empty())) {
+      return InvalidArgument("a stream begins at coefficients of 0, and has no standard errors, ",
+                             "robust or not");
+    }
+    if (options_.stream) {
+      TENON_RETURN_IF_ERROR(CheckStream(*options_.stream, options_.penalty));
+    }
     TENON_RETURN_IF_ERROR(Open(formula, files));
     TENON_RETURN_IF_ERROR(Read());
     TENON_RETURN_IF_ERROR(SettleModel());
@@ -183,9 +189,9 @@ class Fitter {
             (sum == 0 || (options_.family == GlmFamily::kBinomial && sum == rows));
         const std::string& name = fitted_.model->variables()[v].levels[l];
         // A penalty keeps their estimates finite, and so do the steps of a stream.
-        const bool is_kept =
-            options_.separated == SeparatedLevels::kKeep || !options_.penalty.is_none() ||
-            (options_.stream && options_.separated == SeparatedLevels::kDrop);
+        const bool is_kept = options_.separated == SeparatedLevels::kKeep ||
+                             !options_.penalty.is_none() ||
+                             (options_.stream && options_.separated == SeparatedLevels::kDrop);
         out[v].push_back(rows == 0 || (is_separated && !is_kept));
         if (!is_separated) continue;
         separated.push_back(StrCat(fitted_.formula.variables[v].label, " = ", name));

@@ -35,7 +35,7 @@ struct FittedGlm {
   FisherScoringFit fit;
   GlmPenalty penalty;
   std::optional<PenalisedFits> penalised;  // with a penalty; then `fit` has no inverse
-  std::optional<StreamFit> stream;  // then `fit` has no inverse
+  std::optional<StreamFit> stream;         // then `fit` has no inverse
   /// With robust standard errors: the products of columns with the squares of scores.
   std::optional<Eigen::MatrixXd> squares;
 

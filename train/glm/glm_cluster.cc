@@ -89,9 +89,7 @@ void SpreadStream(Server& server, const std::function<void(const std::string& li
     const auto found = std::find(devices.begin(), devices.end(), device);
     // The others are this task's own.
     if (found == devices.end()) return true;
-    return server
-        .AskIfAlive(kParameterServerJob, static_cast<int>(found - devices.begin()))
-        .ok();
+    return server.AskIfAlive(kParameterServerJob, static_cast<int>(found - devices.begin())).ok();
   };
   stream->notice = notice;
   stream->ended = [stream](const StreamFit& fit) {

@@ -80,8 +80,9 @@ std::string MethodText(const GlmResult& result) {
               " of batches of ", CountText(stream.batch_rows), " rows, rate ",
               absl::StrFormat("%.6g", stream.learning_rate), ", seed ", stream.seed);
     if (stream.seconds > 0) {
-      StrAppend(&text, absl::StrFormat("; %.2g million rows a second",
-                                       static_cast<double>(stream.rows_read) / stream.seconds / 1e6));
+      StrAppend(&text,
+                absl::StrFormat("; %.2g million rows a second",
+                                static_cast<double>(stream.rows_read) / stream.seconds / 1e6));
     }
   } else if (!result.iterations.empty()) {
     const GlmIteration& last = result.iterations.back();

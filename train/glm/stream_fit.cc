@@ -21,6 +21,8 @@ namespace {
 /// Steps between processes cost messages of their own, which several steps share.
 constexpr int64_t kStepsOfRemoteCall = 8;
 
+std::string TaskOf(const std::string& device) { return device.substr(0, device.find("/device:")); }
+
 /// The factors of steps: the objective is that of all epochs, for a mean weight of 1 and, in a
 /// gaussian model, a response of deviation 1.
 StreamRates RatesOf(const GlmModel& model, const GlmPenalty& penalty, const StreamRows& rows,
@@ -120,8 +122,9 @@ class Epoch {
     if (lost_[task]) return;
     lost_[task] = true;
     if (options_.notice) {
-      options_.notice(StrCat(devices_[task], " is lost, and its rows of this epoch are missed: ",
-                             OneLine(Message(status))));
+      options_.notice(
+          StrCat(TaskOf(devices_[task]),
+                 " is lost, and its rows of this epoch are missed: ", OneLine(Message(status))));
     }
   }
 
@@ -160,7 +163,8 @@ StatusOr<std::unique_ptr<TableTasks>> Without(const std::vector<bool>& lost,
 }  // namespace
 
 Status CoefficientsLost(const std::string& device, const Status& failure) {
-  return DataLoss(device, " is gone, and its part of the coefficients with it; begin again: ",
+  return DataLoss(TaskOf(device),
+                  " is gone, and its part of the coefficients with it; begin again: ",
                   OneLine(Message(failure)));
 }
 
@@ -173,8 +177,8 @@ StatusOr<StreamFit> FitByStream(const GlmModel& model, const GlmPenalty& penalty
   const std::vector<std::string> coefficient_devices =
       options.devices.empty() ? std::vector{(*tasks)->devices()[0]} : options.devices;
   const double mean_weight = rows.totals.weight / rows.totals.num_rows;
-  StreamState state = StreamState::Zero(
-      model, static_cast<int64_t>(coefficient_devices.size()) + 1, mean_weight * mean_weight);
+  StreamState state = StreamState::Zero(model, static_cast<int64_t>(coefficient_devices.size()) + 1,
+                                        mean_weight * mean_weight);
   StreamFit fit;
   fit.batch_rows = options.batch_rows;
   fit.seed = options.seed;

@@ -57,8 +57,8 @@ struct StreamRows {
 };
 
 /// Called after each epoch with its deviance, each row's before its step, and coefficients.
-using StreamProgress = std::function<void(int64_t epoch, double deviance,
-                                          const std::vector<double>& coefficients)>;
+using StreamProgress =
+    std::function<void(int64_t epoch, double deviance, const std::vector<double>& coefficients)>;
 
 /// DataLoss that names the device of coefficients which is gone.
 Status CoefficientsLost(const std::string& device, const Status& failure);
@@ -68,7 +68,6 @@ Status CoefficientsLost(const std::string& device, const Status& failure);
 /// coefficients is gone.
 StatusOr<StreamFit> FitByStream(const GlmModel& model, const GlmPenalty& penalty,
                                 const StreamRows& rows, const StreamFitOptions& options,
-                                const StreamProgress& progress,
-                                std::unique_ptr<TableTasks>* tasks);
+                                const StreamProgress& progress, std::unique_ptr<TableTasks>* tasks);
 
 }  // namespace tenon

@@ -21,9 +21,9 @@ constexpr const char* kValueNames[] = {"weights", "squares", "linear"};
 constexpr double kPower = -0.5;  // of the sum of squares in the rate of a coefficient
 
 /// The coefficient of each column of the design.
-std::vector<int32_t> CoefficientOfColumn(const GlmModel& model) {
+CountedVector<int32_t> CoefficientOfColumn(const GlmModel& model) {
   const GlmSumsLayout layout(model.design(), GlmPass::kDeviance);
-  std::vector<int32_t> of_column(model.design().num_columns(), -1);
+  CountedVector<int32_t> of_column(model.design().num_columns(), -1);
   int32_t j = 0;
   for (const GlmSums::Column& place : model.places()) {
     of_column[layout.first_column(place.group) + place.level] = j++;
@@ -102,8 +102,7 @@ void StreamSteps::BuildTask(const GlmDesign& design, const StreamRates& rates,
     std::vector<Output> weights;
     for (size_t p = 0; p < parts_.size(); ++p) {
       const DeviceScope there(parts_[p].device);
-      weights.push_back(
-          ResourceGather(parts_[p].handles[0], batch.columns[p], DType::kDouble));
+      weights.push_back(ResourceGather(parts_[p].handles[0], batch.columns[p], DType::kDouble));
     }
     const auto gradient = TenonGlmBatchGradient(
         weights, batch.places, batch.numbers, batch.response, batch.weight, batch.offset,
@@ -132,7 +131,7 @@ StatusOr<std::unique_ptr<StreamSteps>> StreamSteps::Build(const GlmModel& model,
                                                           const std::vector<std::string>& devices,
                                                           TableTasks* tasks) {
   auto steps = std::unique_ptr<StreamSteps>(new StreamSteps(tasks->session()));
-  std::vector<int32_t> of_column = CoefficientOfColumn(model);
+  CountedVector<int32_t> of_column = CoefficientOfColumn(model);
   const GlmCoefficientParts parts(of_column, static_cast<int64_t>(devices.size()) + 1);
   const std::vector<int64_t> sizes = SizesOfParts(model, parts);
   TENON_RETURN_IF_ERROR(tasks->Extend([&] {
@@ -153,9 +152,9 @@ StatusOr<std::unique_ptr<StreamSteps>> StreamSteps::Build(const GlmModel& model,
   steps->design_text_ = Tensor::Scalar<TString>(SerializeDesign(model.design()));
   steps->coefficient_of_column_ = Tensor::Vector<int32_t>(of_column);
   for (Task& task : steps->of_tasks_) {
-    TENON_ASSIGN_OR_RETURN(task.step, steps->session_.Prepare(
-                                          {task.lane}, {task.rows, task.last, task.deviance},
-                                          StepTensors(task.updates)));
+    TENON_ASSIGN_OR_RETURN(
+        task.step, steps->session_.Prepare({task.lane}, {task.rows, task.last, task.deviance},
+                                           StepTensors(task.updates)));
   }
   return steps;
 }
@@ -199,8 +198,7 @@ StatusOr<StreamSteps::Taken> StreamSteps::Take(size_t task, int64_t lane) {
   std::vector<Tensor> fetched;
   TENON_RETURN_IF_ERROR(of_tasks_[task].step->Run({Tensor::Scalar(lane)}, &fetched));
   const int64_t* const rows = fetched[0].data<int64_t>();
-  return Taken{rows[0], rows[1], fetched[2].data<double>()[0],
-               fetched[1].data<int64_t>()[0] == 0};
+  return Taken{rows[0], rows[1], fetched[2].data<double>()[0], fetched[1].data<int64_t>()[0] == 0};
 }
 
 }  // namespace tenon
