@@ -33,7 +33,9 @@ StreamRates RatesOf(const GlmModel& model, const GlmPenalty& penalty, const Stre
   rates.start = rows.start_intercept;
   const GlmTotals& totals = rows.totals;
   if (model.design().family == GlmFamily::kGaussian) {
-    const double mean = totals.weighted_response / totals.weight;
+    // Without an intercept the columns have to make up for the mean too.
+    const bool has_intercept = !model.columns().empty() && model.columns()[0].term < 0;
+    const double mean = has_intercept ? totals.weighted_response / totals.weight : 0;
     const double variance = totals.response_square / totals.weight - mean * mean;
     if (variance > 0) rates.scale = std::sqrt(variance);
   }

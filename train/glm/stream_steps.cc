@@ -150,7 +150,8 @@ StatusOr<std::unique_ptr<StreamSteps>> StreamSteps::Build(const GlmModel& model,
     }
   }));
   steps->design_text_ = Tensor::Scalar<TString>(SerializeDesign(model.design()));
-  steps->coefficient_of_column_ = Tensor::Vector<int32_t>(of_column);
+  steps->coefficient_of_column_ =
+      Tensor::Vector<int32_t>(std::vector<int32_t>(of_column.begin(), of_column.end()));
   for (Task& task : steps->of_tasks_) {
     TENON_ASSIGN_OR_RETURN(
         task.step, steps->session_.Prepare({task.lane}, {task.rows, task.last, task.deviance},
