@@ -113,7 +113,7 @@ void SetTest(const GlmResult& result, double chi_squared, GlmTerm* term) {
 
 void AddInference(const Eigen::MatrixXd& covariance, GlmResult* result) {
   const std::vector<std::vector<int64_t>> places = ListTerms(result);
-  if (result->is_penalised()) return;
+  if (!result->has_inference()) return;
   TENON_CHECK(covariance.rows() == result->NumEstimated() &&
               covariance.cols() == covariance.rows());
   TestCoefficients(covariance.diagonal(), result);

@@ -208,6 +208,7 @@ StatusOr<std::string> ModelJson(const GlmResult& result) {
   if (!equation.weights.empty()) json.Add("weights", equation.weights);
   if (!equation.response_levels.empty()) json.Add("response_levels", equation.response_levels);
   json.Add("objective", result.objective);
+  json.Add("method", result.method);
   json.Add("converged", result.converged);
   TENON_RETURN_IF_ERROR(CheckUtf8("the column", equation.columns));
   TENON_RETURN_IF_ERROR(CheckUtf8("the level of the response", equation.response_levels));
@@ -268,7 +269,8 @@ StatusOr<Eigen::MatrixXd> LoadCovariance(const GlmEquation& equation, const std:
                                          const FileContext& context) {
   const std::string path = JoinPath(folder, kCovarianceFile);
   if (!FileExists(path, context)) {
-    return NotFound("the model in '", folder, "' has no standard errors: there is no '", path, "'");
+    return NotFound("the model in '", folder, "' has no standard errors, as under a penalty and ",
+                    "by lbfgs: there is no '", path, "'");
   }
   TENON_ASSIGN_OR_RETURN(const NpzReader reader, NpzReader::Open(path, context));
   TENON_ASSIGN_OR_RETURN(const Tensor names, reader.Read("names"));
