@@ -83,7 +83,8 @@ using Some = Eigen::Array<double, Eigen::Dynamic, 1, 0, kRowsAtOnce, 1>;
 /// all else of a row, so that rows of weight 1 share one: a product of 512 factors below 2 is a
 /// double, and is exact to 512 roundings.
 double SumOfLogs(const Some& x, const ConstArray& weights) {
-  if ((weights == 1).all()) return std::log((1 + x).prod());
+  // A sum, as a search that may end early is no loop of vectors.
+  if ((weights - 1).square().sum() == 0) return std::log((1 + x).prod());
   return (weights * x.log1p()).sum();
 }
 
@@ -97,7 +98,7 @@ double ScoreLogit(const GlmRows& rows, double* information, double* score) {
     // The negative log-likelihood is log(1 + exp(x)) - y x.
     linear += (w * (x.max(0) - y * x)).sum();
     logs += SumOfLogs(e, w);
-    if (!(y == 0 || y == 1).all()) {
+    if ((y * (1 - y)).sum() != 0) {
       for (int64_t i = 0; i < n; ++i) saturated += w[i] * (XLogX(y[i]) + XLogX(1 - y[i]));
     }
     if (score == nullptr) continue;

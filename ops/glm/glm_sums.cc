@@ -145,17 +145,37 @@ class Adder {
     const int64_t n = chunk_.count;
     predictor_.assign(chunk_.offset.begin(), chunk_.offset.begin() + n);
     const auto num_groups = static_cast<int64_t>(layout_.design().groups.size());
+    PredictPlain();
     for (int64_t g = 0; g < num_groups; ++g) {
       const double* const own = coefficients_.data() + layout_.first_column(g);
       const double* const x = NumbersOf(g);
       const int32_t* const codes = chunk_.codes[g].data();
-      if (chunk_.codes[g].empty()) {
-        for (int64_t i = 0; i < n; ++i) predictor_[i] += own[0] * x[i];
-      } else if (chunk_.numbers[g].empty()) {
+      if (chunk_.codes[g].empty()) continue;
+      if (chunk_.numbers[g].empty()) {
         for (int64_t i = 0; i < n; ++i) predictor_[i] += own[codes[i]];
       } else {
         for (int64_t i = 0; i < n; ++i) predictor_[i] += own[codes[i]] * x[i];
       }
+    }
+  }
+
+  /// The part of columns without factors: four at a time, so that the predictors are read and
+  /// written less often.
+  void PredictPlain() {
+    const int64_t n = chunk_.count, size = layout_.num_plain();
+    const auto coefficient = [&](int64_t p) {
+      return p < size ? coefficients_[layout_.first_column(layout_.plain_groups()[p])] : 0;
+    };
+    const auto numbers = [&](int64_t p) {
+      return p < size ? NumbersOf(layout_.plain_groups()[p]) : ones_.data();
+    };
+    double* const to = predictor_.data();
+    for (int64_t p = 0; p < size; p += 4) {
+      const double a = coefficient(p), b = coefficient(p + 1), c = coefficient(p + 2),
+                   d = coefficient(p + 3);
+      const double *const u = numbers(p), *const v = numbers(p + 1), *const w = numbers(p + 2),
+                          *const x = numbers(p + 3);
+      for (int64_t i = 0; i < n; ++i) to[i] += (a * u[i] + b * v[i]) + (c * w[i] + d * x[i]);
     }
   }
 

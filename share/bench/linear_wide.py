@@ -67,7 +67,7 @@ def main():
     parser.add_argument("--tenon", default=str(ROOT / "build" / "release" / "tenon"), metavar="PATH")
     parser.add_argument("--columns", default="1000,10000,100000,1000000")
     parser.add_argument("--rows", type=int, default=1_000_000)
-    parser.add_argument("--penalty", default="--ridge 1", help="flags of tenon train linear")
+    parser.add_argument("--penalty", default="--ridge 1 --standardize numeric", help="flags of tenon train linear")
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--runs", type=int, default=3)
     flags = parser.parse_args()

@@ -18,7 +18,7 @@ struct PenaltyFactors {
   double lambda = 0, ridge = 0, lasso = 0;
 };
 
-/// Those of a lambda as glmnet counts it. `weight` is the sum of the rows' weights,
+/// The factors of a lambda as glmnet counts it. `weight` is the sum of the rows' weights,
 /// `response_deviation` 1 but for a gaussian model.
 PenaltyFactors FactorsOf(const GlmPenalty& penalty, double lambda, double weight,
                          double response_deviation);

@@ -17,6 +17,8 @@ namespace {
 /// often at most, and only while the residual falls by this much.
 constexpr int kMostRestarts = 5;
 constexpr double kRestartFall = 0.5;
+/// Where a fit is good already, a step that so many passes have not made fall is the last.
+constexpr int kMostTries = 3;
 
 /// The likelihood at some coefficients, by column.
 struct Slope {
@@ -172,12 +174,20 @@ class QuasiNewton {
     SmoothProblem problem;
     problem.first = first_;
     if (f.lasso > 0) problem.lasso = f.lasso / std::sqrt(of_one_ > 0 ? of_one_ : 1);
+    double residual = ResidualAt(here_, f);
+    double distance = DistanceAt(here_, residual, f, units);
+    Report(residual);
+    int tries = 0;
+    bool gave_up = false;
     problem.evaluate = [&](const Eigen::VectorXd& x,
                            Eigen::VectorXd* gradient) -> StatusOr<double> {
       const Eigen::VectorXd coefficients = x.cwiseQuotient(units);
       // A search begins where the last one ended.
       if (coefficients == here_.at) {
         tried = here_;
+      } else if (distance <= options_.good && ++tries > kMostTries) {
+        gave_up = true;
+        return Cancelled("rounding hides what a step falls by");
       } else {
         TENON_ASSIGN_OR_RETURN(tried, At(coefficients));
       }
@@ -190,21 +200,20 @@ class QuasiNewton {
     };
     problem.is_done = [&] {
       std::swap(here_, tried);
-      const double residual = ResidualAt(here_, f);
+      tries = 0;
+      residual = ResidualAt(here_, f);
+      distance = DistanceAt(here_, residual, f, units);
       Report(residual);
-      return passes_ >= last_pass || DistanceAt(here_, residual, f, units) <= tolerance;
+      return passes_ >= last_pass || distance <= tolerance;
     };
-    double residual = ResidualAt(here_, f);
-    double distance = DistanceAt(here_, residual, f, units);
-    Report(residual);
     for (int i = 0; i < kMostRestarts && distance > tolerance && passes_ < last_pass; ++i) {
       // The units round what comes back.
       here_.at = x.cwiseQuotient(units);
-      TENON_ASSIGN_OR_RETURN(const bool is_done, MinimiseWithLimitedMemory(problem, &x));
       const double before = distance;
-      residual = ResidualAt(here_, f);
-      distance = DistanceAt(here_, residual, f, units);
-      if (is_done || distance > kRestartFall * before) break;
+      const StatusOr<bool> is_done = MinimiseWithLimitedMemory(problem, &x);
+      if (gave_up) break;
+      TENON_RETURN_IF_ERROR(is_done.status());
+      if (*is_done || distance > kRestartFall * before) break;
     }
     return OkStatus();
   }
