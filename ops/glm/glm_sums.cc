@@ -193,7 +193,9 @@ class Adder {
       const bool has_codes = !chunk_.codes[g].empty(), has_numbers = !chunk_.numbers[g].empty();
       const Eigen::Map<const Eigen::ArrayXd> x(NumbersOf(g), n);
       if (!has_codes) {
-        own[0] += has_numbers ? (factors * x).sum() : factors.sum();
+        // The sum of an array as it is begins where its memory is aligned, which is not always the
+        // same place; that of products begins with the first.
+        own[0] += (factors * x).sum();
         continue;
       }
       const double* numbers = with.data();
