@@ -5,9 +5,9 @@ four factors have more and more levels.
 
     share/bench/linear_wide.py FOLDER                       # 10^3 to 10^6 coefficients on 10^6 rows; makes the tables
 
-A line a width: coefficients, passes, milliseconds a pass, seconds from the CSV files to the end without files of a
-model, the same with them, the most memory, and seconds of tenon predict on the table with that model. Medians of
---runs; whoever else computes on the machine shows, so it is best left alone.
+A line a width: coefficients, passes, milliseconds a pass, seconds from the CSV file to the end without files of a
+model, those of computing on all cores, the same two with the model's files, the most memory, and seconds of tenon
+predict on the table with that model. The least of --runs, since whoever else computes on the machine shows.
 """
 import argparse
 import csv
@@ -15,7 +15,6 @@ import json
 import os
 import pathlib
 import random
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -42,14 +41,14 @@ def make(path, rows, columns):
 
 
 def measure(command):
-    """Seconds and MB of a process that ends well."""
+    """Seconds, those of computing, and MB of a process that ends well."""
     begin = time.perf_counter()
     process = subprocess.Popen(list(map(str, command)), stdout=subprocess.DEVNULL)
     _, status, used = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode != 0:
         sys.exit(f"linear_wide.py: {' '.join(map(str, command[:3]))} ends with {process.returncode}")
-    return time.perf_counter() - begin, used.ru_maxrss / 1024
+    return time.perf_counter() - begin, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024
 
 
 def seconds_of_passes(folder):
@@ -72,27 +71,25 @@ def main():
     parser.add_argument("--runs", type=int, default=3)
     flags = parser.parse_args()
     flags.folder.mkdir(parents=True, exist_ok=True)
-    print("| coefficients | passes | ms a pass | s | s with files | MB | s to predict |\n" + "|---" * 7 + "|", flush=True)
+    print("| coefficients | passes | ms a pass | s | of computing | s with files | of computing | MB | s to predict |\n" + "|---" * 9 + "|", flush=True)
     for columns in map(int, flags.columns.split(",")):
         table = flags.folder / f"wide_{flags.rows}_{columns}.csv"
         if not table.exists():
             make(table, flags.rows, columns)
         command = [flags.tenon, "train", "linear", FORMULA, table, "--family", "binomial", "--method", "lbfgs", "--quiet",
                    "--threads", flags.threads, *flags.penalty.split()]
-        alone, with_files, memory, predicted, passes, coefficients = [], [], [], [], [], 0
+        alone, with_files, predicted, passes, coefficients = [], [], [], [], 0
         for _ in range(flags.runs):
             with tempfile.TemporaryDirectory() as model:
-                alone.append(measure(command)[0])
-                seconds, megabytes = measure([*command, "--model_dir", model])
-                with_files.append(seconds)
-                memory.append(megabytes)
+                alone.append(measure(command))
+                with_files.append(measure([*command, "--model_dir", model]))
                 passes.append(seconds_of_passes(model))
                 with open(os.path.join(model, "metrics.json"), encoding="utf-8") as file:
                     coefficients = json.load(file)["coefficients"]
-                predicted.append(measure([flags.tenon, "predict", model, table, "--output", os.path.join(model, "p.csv")])[0])
-        print(f"| {coefficients:,} | {passes[0][0]} | {1000 * statistics.median(s for _, s in passes):.1f} | "
-              f"{statistics.median(alone):.1f} | {statistics.median(with_files):.1f} | {max(memory):,.0f} | "
-              f"{statistics.median(predicted):.1f} |", flush=True)
+                predicted.append(measure([flags.tenon, "predict", model, table, "--output", os.path.join(model, "p.csv")]))
+        least = [[min(column) for column in zip(*runs)] for runs in (passes, alone, with_files, predicted)]
+        print(f"| {coefficients:,} | {least[0][0]} | {1000 * least[0][1]:.1f} | {least[1][0]:.1f} | {least[1][1]:.1f} | "
+              f"{least[2][0]:.1f} | {least[2][1]:.1f} | {least[2][2]:,.0f} | {least[3][0]:.1f} |", flush=True)
     return 0
 
 

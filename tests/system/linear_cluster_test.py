@@ -154,6 +154,18 @@ def deaths(folder):
             assert returned.finish() == 0, returned.text()
     compare(coefficients(out), wanted)
 
+    # A parameter server, which has no part in it, dies.
+    out, addresses, (server,) = os.path.join(folder, "server"), free_addresses(2), free_addresses(1)
+    with_server = [*command, out, "--ps_hosts", server]
+    with task(0, addresses, *with_server) as chief, task(1, addresses, *with_server) as second, \
+            Process(*with_server, "--worker_hosts", ",".join(addresses), "--job_name", "ps", "--task_index",
+                    0) as third:
+        chief.wait_for("pass ", 120)
+        third.process.kill()
+        assert chief.finish() == 0, chief.text()
+        assert second.finish() == 0, second.text()
+    compare(coefficients(out), wanted)
+
     # The chief dies, and the same command goes on.
     out, addresses = os.path.join(folder, "chief"), free_addresses(2)
     with task(0, addresses, *command, out) as chief, task(1, addresses, *command, out) as second:

@@ -11,6 +11,7 @@
 
 #include "core/base/strings.h"
 #include "tests/data/sample_files.h"
+#include "train/glm/covariance_file.h"
 #include "train/glm/fit_glm.h"
 #include "train/glm/limited_memory.h"
 #include "train/glm/model_file.h"

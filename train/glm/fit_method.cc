@@ -15,24 +15,13 @@ constexpr int64_t kMostColumns = 5000;
 /// What AddGlmSums lets the sums of all threads take.
 constexpr double kMostBytes = static_cast<double>(int64_t{4} << 30);
 
-/// The columns of the term that is one factor and has the most of them.
-int64_t LargestFactorOf(const std::vector<DesignColumn>& columns) {
-  int64_t largest = 0, own = 0;
-  for (size_t j = 0; j < columns.size(); ++j) {
-    if (j == 0 || columns[j].term != columns[j - 1].term) own = 0;
-    const bool is_level = columns[j].levels.size() == 1 && columns[j].levels[0] >= 0;
-    largest = std::max(largest, is_level ? ++own : 0);
-  }
-  return largest;
-}
-
 }  // namespace
 
 StatusOr<ChosenMethod> ChooseMethod(const GlmModel& model, const GlmPenalty& penalty,
                                     GlmMethod wanted) {
   const auto columns = static_cast<int64_t>(model.columns().size());
   const bool is_lasso = (penalty.lambda > 0 || penalty.path > 0) && penalty.alpha > 0;
-  const int64_t others = columns - (is_lasso ? 0 : LargestFactorOf(model.columns()));
+  const int64_t others = columns - (is_lasso ? 0 : LargestFactor(model.columns()).count);
   ChosenMethod chosen;
   chosen.method = wanted;
   // As a double: that of a million columns may be more than a number of 64 bits has.

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <Eigen/Core>
 #include <optional>
 #include <string>
 #include <vector>
@@ -38,7 +37,7 @@ struct FittedGlm {
   /// With a penalty, or by a method that knows no information; then `fit` has no inverse.
   std::optional<PenalisedFits> penalised;
   /// With robust standard errors: the products of columns with the squares of scores.
-  std::optional<Eigen::MatrixXd> squares;
+  std::optional<ArrowMatrix> squares;
 
   void SetPenalised(PenalisedFits fits);
 };
