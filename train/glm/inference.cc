@@ -103,7 +103,7 @@ void SetTest(const GlmResult& result, double chi_squared, GlmTerm* term) {
 
 void AddInference(GlmCovariance covariance, GlmResult* result) {
   const std::vector<std::vector<int64_t>> places = ListTerms(result);
-  if (result->is_penalised()) return;
+  if (!result->has_inference()) return;
   TENON_CHECK(covariance.size() == result->NumEstimated());
   TestCoefficients(covariance, result);
   std::vector<double> estimates;

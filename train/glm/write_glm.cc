@@ -110,9 +110,10 @@ std::string TermsCsv(const GlmResult& result) {
 }
 
 std::string IterationsCsv(const GlmResult& result) {
-  std::string csv = "pass,deviance,gradient_norm\n";
+  std::string csv = "pass,deviance,gradient_norm,seconds\n";
   for (const GlmIteration& i : result.iterations) {
-    csv += CsvLineOf({StrCat(i.pass), CsvNumber(i.deviance), CsvNumber(i.gradient_norm)});
+    csv += CsvLineOf(
+        {StrCat(i.pass), CsvNumber(i.deviance), CsvNumber(i.gradient_norm), CsvNumber(i.seconds)});
   }
   return csv;
 }
@@ -139,7 +140,7 @@ std::string MetricsJson(const GlmResult& result) {
     penalty.Add("residual", result.penalty_residual);
     json.Add("penalty", penalty);
   }
-  if (!result.is_penalised()) json.Add("standard_errors", result.robust ? "HC1" : "information");
+  if (result.has_inference()) json.Add("standard_errors", result.robust ? "HC1" : "information");
   json.Add("fit", FitJson(result));
   for (const GlmMetrics& m : result.metrics) json.Add(m.data, JsonOf(m));
   json.Add("warnings", result.warnings);
