@@ -25,16 +25,18 @@ constexpr std::chrono::milliseconds kGrace{3000};
 struct LaunchFlags {
   int ps = 1;
   int workers = 1;
+  int restarts = 0;
   std::vector<std::string> command;
 };
 
 /// One task's process and the pipe that carries its output.
 struct Task {
   TaskRole role;
-  std::string name;  // "worker 0"
+  std::string name;                    // "worker 0"
+  std::vector<std::string> arguments;  // the command
   pid_t pid = -1;
   int output = -1;
-  std::string line;  // what came since the last newline
+  std::string line = {};  // what came since the last newline
   bool running = true;
 };
 
@@ -88,9 +90,17 @@ void CatchSignals() {
   for (const int number : {SIGINT, SIGTERM}) sigaction(number, &action, nullptr);
 }
 
+Status Start(Task* task) {
+  TENON_ASSIGN_OR_RETURN(const Child child, StartChild(task->arguments, {.take_errors = true}));
+  task->pid = child.pid;
+  task->output = child.output;
+  return OkStatus();
+}
+
 class Launcher {
  public:
-  explicit Launcher(std::vector<Task> tasks) : tasks_(std::move(tasks)) {}
+  Launcher(std::vector<Task> tasks, int restarts)
+      : tasks_(std::move(tasks)), restarts_left_(restarts) {}
 
   /// Waits for all tasks. The first one that fails is the cause of what happens to the others.
   Status Wait() {
@@ -147,6 +157,7 @@ class Launcher {
   }
 
   void Reap() {
+    std::vector<Task> again;
     for (Task& t : tasks_) {
       int status = 0;
       if (!t.running || waitpid(t.pid, &status, WNOHANG) != t.pid) continue;
@@ -158,8 +169,23 @@ class Launcher {
         left_by_ = signal;
         const char* const name = signal == SIGINT ? "SIGINT" : "SIGTERM";
         Print(t, StrCat("ended by ", name, "; the others go on"));
+      } else if (WIFSIGNALED(status) && cause_.ok() && !was_asked && restarts_left_ > 0) {
+        --restarts_left_;
+        Print(t, Outcome(status));
+        // The rest of its output still comes from the old pipe.
+        again.push_back({t.role, t.name, t.arguments});
       } else if (status != 0 && cause_.ok() && !was_asked) {
         cause_ = Aborted(t.name, " ", Outcome(status), "; the other tasks are ended");
+        failed_at_ = std::chrono::steady_clock::now();
+      }
+    }
+    for (Task& t : again) {
+      const Status started = Start(&t);
+      if (started.ok()) {
+        Print(t, StrCat("started again, process ", t.pid));
+        tasks_.push_back(std::move(t));
+      } else {
+        cause_ = Annotate(started, StrCat(t.name, " cannot be started again"));
         failed_at_ = std::chrono::steady_clock::now();
       }
     }
@@ -187,6 +213,7 @@ class Launcher {
   }
 
   std::vector<Task> tasks_;
+  int restarts_left_;
   Status cause_;
   std::chrono::steady_clock::time_point failed_at_;
   int last_signal_ = 0;
@@ -209,17 +236,18 @@ Status Launch(const LaunchFlags& flags, int* left_by) {
       arguments.push_back(StrCat("--worker_hosts=", LoopbackHosts(ports, flags.ps, flags.workers)));
       arguments.push_back(StrCat("--job_name=", job));
       arguments.push_back(StrCat("--task_index=", i));
-      TENON_ASSIGN_OR_RETURN(const Child child, StartChild(arguments, {.take_errors = true}));
-      tasks.push_back({role, StrCat(job, " ", i), child.pid, child.output, "", true});
+      Task task = {role, StrCat(job, " ", i), std::move(arguments)};
+      TENON_RETURN_IF_ERROR(Start(&task));
       const int port = ports[role == TaskRole::kParameterServer ? i : flags.ps + i];
-      std::printf("%s at 127.0.0.1:%d, process %d\n", tasks.back().name.c_str(), port, child.pid);
+      std::printf("%s at 127.0.0.1:%d, process %d\n", task.name.c_str(), port, task.pid);
+      tasks.push_back(std::move(task));
     }
     return OkStatus();
   };
   TENON_RETURN_IF_ERROR(start(TaskRole::kParameterServer, kParameterServerJob, flags.ps));
   TENON_RETURN_IF_ERROR(start(TaskRole::kWorker, kWorkerJob, flags.workers));
   std::fflush(stdout);
-  Launcher launcher(std::move(tasks));
+  Launcher launcher(std::move(tasks), flags.restarts);
   const Status status = launcher.Wait();
   *left_by = launcher.left_by();
   return status;
@@ -236,6 +264,11 @@ void AddLaunchCommand(CLI::App& app, Command* chosen) {
       "143)");
   launch->add_option("--ps", flags->ps, "Parameter servers")->check(AtLeast(0));
   launch->add_option("--workers", flags->workers, "Workers")->check(AtLeast(1));
+  launch
+      ->add_option("--restarts", flags->restarts,
+                   "How often, in all, a task that a signal has ended, such as that of a machine "
+                   "without memory, is started again")
+      ->check(AtLeast(0));
   launch
       ->add_option("command", flags->command,
                    "-- PROGRAM ARGS...: each task gets it with --ps_hosts, --worker_hosts, "

@@ -11,6 +11,7 @@
 #include "core/base/parallel.h"
 #include "core/base/strings.h"
 #include "tools/commands.h"
+#include "train/glm/covariance_file.h"
 #include "train/glm/model_file.h"
 
 namespace tenon::tools {

@@ -343,4 +343,13 @@ double GlmSums::Product(Column a, Column b) const {
   return a.level == b.level ? sums_[first + a.level] : 0;
 }
 
+GlmSums::Products GlmSums::ProductsWith(Column column, int64_t group) const {
+  const int64_t i = layout_.place(column.group), j = layout_.place(group);
+  if (!layout_.is_coded(column.group)) {
+    return {sums_.data() + layout_.CodedRow(j, 0) + i, layout_.coded_width()};
+  }
+  if (i < j) return {sums_.data() + layout_.Pair(i, j) + column.level * layout_.NumLevels(j), 1};
+  return {sums_.data() + layout_.Pair(j, i) + column.level, layout_.NumLevels(i)};
+}
+
 }  // namespace tenon

@@ -116,6 +116,13 @@ class GlmSums {
   double Gradient(Column column) const;
   /// REQUIRES: the pass has products.
   double Product(Column a, Column b) const;
+  /// The products of a column with the columns of a group with factors: that with column l is
+  /// first[l * stride]. REQUIRES: the pass has products; the column's group has other factors.
+  struct Products {
+    const double* first;
+    int64_t stride;
+  };
+  Products ProductsWith(Column column, int64_t group) const;
   /// The sum of a column, and that of its products with the response; the squares of one without
   /// factors. REQUIRES: the pass is kRows.
   double Sum(Column column) const { return sums_[RowOf(column)]; }

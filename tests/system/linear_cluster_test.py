@@ -8,6 +8,7 @@ import gzip
 import os
 import random
 import re
+import signal
 import sys
 
 from tenon_process import TENON, Process, free_addresses, in_a_folder, main, run
@@ -132,6 +133,30 @@ def deaths(folder):
         with task(1, addresses, *command, out) as returned:
             assert chief.finish() == 0, chief.text()
             assert returned.finish() == 0, returned.text()
+    compare(coefficients(out), wanted)
+
+    # The same under a launcher that starts again what was killed.
+    out = os.path.join(folder, "restarted")
+    launch = [TENON, "launch", "--ps", "0", "--workers", "2", "--restarts", "1", "--"]
+    with Process(*launch, *command, out) as launcher:
+        launcher.wait_for("pass ", 120)
+        killed = re.search(r"worker 1 at .*, process (\d+)", launcher.text()).group(1)
+        os.kill(int(killed), signal.SIGKILL)
+        assert launcher.finish() == 0, launcher.text()
+        assert "[worker 1] was ended by signal 9" in launcher.text(), launcher.text()
+        assert "[worker 1] started again, process " in launcher.text(), launcher.text()
+    compare(coefficients(out), wanted)
+
+    # A parameter server, which has no part in it, dies.
+    out, addresses, (server,) = os.path.join(folder, "server"), free_addresses(2), free_addresses(1)
+    with_server = [*command, out, "--ps_hosts", server]
+    with task(0, addresses, *with_server) as chief, task(1, addresses, *with_server) as second, \
+            Process(*with_server, "--worker_hosts", ",".join(addresses), "--job_name", "ps", "--task_index",
+                    0) as third:
+        chief.wait_for("pass ", 120)
+        third.process.kill()
+        assert chief.finish() == 0, chief.text()
+        assert second.finish() == 0, second.text()
     compare(coefficients(out), wanted)
 
     # The chief dies, and the same command goes on.

@@ -243,7 +243,7 @@ TEST(GlmPenaltyTest, APathIsWrittenAndDrawn) {
   const GlmResult fit = FitLike({"y ~ x + z + f", "binomial", "", 0.5, 0, {}}, 20);
   const std::string csv = CoefficientsPathCsv(fit);
   EXPECT_THAT(csv,
-              testing::StartsWith("lambda,df,deviance_ratio,residual,(Intercept),x,z,fb,fc\n"));
+              ::testing::StartsWith("lambda,df,deviance_ratio,residual,(Intercept),x,z,fb,fc\n"));
   EXPECT_EQ(std::count(csv.begin(), csv.end(), '\n'), 1 + static_cast<int64_t>(fit.path.size()));
   const std::string svg = PathSvg(fit);
   EXPECT_THAT(svg, HasSubstr("Coefficients under less penalty"));
@@ -253,7 +253,7 @@ TEST(GlmPenaltyTest, APathIsWrittenAndDrawn) {
   const TemporaryFolder folder;
   const auto written = WriteGlm(fit, folder.path());
   ASSERT_TRUE(written.ok()) << written.status();
-  EXPECT_THAT(*written, testing::IsSupersetOf({"coefficients_path.csv", "path.svg"}));
+  EXPECT_THAT(*written, ::testing::IsSupersetOf({"coefficients_path.csv", "path.svg"}));
   EXPECT_THAT(MetricsJson(fit), HasSubstr("\"residual\""));
 }
 

@@ -97,7 +97,7 @@ TEST(GlmPredictionTest, PredictionsAndErrorsAreRsInOrderOfTheRows) {
       // Units of some hundred bytes, each of which is read by itself.
       const PredictTableOptions options = {
           .type = is_link ? PredictTableOptions::Type::kLink : PredictTableOptions::Type::kResponse,
-          .covariance = CovarianceOf(*fit),
+          .covariance = fit->covariance,
           .keep = {"id", "note"},
           .unit_bytes = is_link ? 1 << 20 : 700};
       const auto found = Predicted(*fit->equation, {SamplePath("glm/predictions.csv")}, options);
@@ -208,7 +208,7 @@ TEST(GlmPredictionTest, ClassesAreTheTextsOfTheResponse) {
             "prediction\nyes\nyes\n");
   EXPECT_EQ(Predicted(*fit.equation, {path}, {.type = type, .threshold = 0.99}).value(),
             "prediction\nno\nno\n");
-  EXPECT_THAT(Predicted(*fit.equation, {path}, {.type = type, .covariance = CovarianceOf(fit)})
+  EXPECT_THAT(Predicted(*fit.equation, {path}, {.type = type, .covariance = fit.covariance})
                   .status()
                   .message(),
               HasSubstr("a class has no standard error"));

@@ -22,7 +22,7 @@ GlmResult WithoutInference(const GlmResult& full) {
          .estimate = c.estimate};
   }
   fit.terms.clear();
-  fit.covariance.clear();
+  fit.covariance = {};
   fit.r2 = fit.adjusted_r2 = fit.sigma = fit.f_statistic = fit.f_p_value = fit.f_log10_p =
       kNotGiven;
   fit.f_df1 = fit.f_df2 = 0;
@@ -48,7 +48,7 @@ TEST(InferenceTest, StandardErrorsAndTestsAreThoseOfRsSummaries) {
     SCOPED_TRACE(name);
     const GlmResult wanted = RFit(name);
     GlmResult found = WithoutInference(wanted);
-    AddInference(CovarianceOf(wanted), &found);
+    AddInference(wanted.covariance, &found);
     ExpectCoefficients(found, wanted);
     size_t next = 0;
     for (const GlmTerm& a : found.terms) {
@@ -70,13 +70,13 @@ TEST(InferenceTest, StandardErrorsAndTestsAreThoseOfRsSummaries) {
     EXPECT_TRUE(IsWithin(found.f_log10_p, wanted.f_log10_p, 1e-11));
     EXPECT_EQ(found.f_df1, wanted.f_df1);
     EXPECT_EQ(found.f_df2, wanted.f_df2);
-    EXPECT_EQ(found.covariance, wanted.covariance);
+    EXPECT_EQ(found.covariance.blocks().others, wanted.covariance.blocks().others);
   }
 }
 
 TEST(InferenceTest, ATermWhoseColumnsAreAllAliasedHasNoTest) {
   GlmResult fit = RFit("cars");
-  AddInference(CovarianceOf(fit), &fit);
+  AddInference(fit.covariance, &fit);
   ASSERT_EQ(fit.terms.size(), 5u);
   EXPECT_EQ(fit.terms[2].label, "tons");
   EXPECT_EQ(fit.terms[2].df, 0);
@@ -86,7 +86,7 @@ TEST(InferenceTest, ATermWhoseColumnsAreAllAliasedHasNoTest) {
 TEST(InferenceTest, APenaltyLeavesNoTests) {
   GlmResult fit = WithoutInference(RFit("infert"));
   fit.ridge = 1;
-  AddInference(Eigen::MatrixXd(), &fit);
+  AddInference(GlmCovariance(), &fit);
   for (const GlmCoefficient& c : fit.coefficients) EXPECT_TRUE(std::isnan(c.standard_error));
   ASSERT_EQ(fit.terms.size(), 5u);
   EXPECT_EQ(fit.terms[2].df, 2);
@@ -101,7 +101,9 @@ TEST(InferenceTest, AModelWithoutDegreesOfFreedomHasNoErrors) {
   fit.null_deviance = 2;
   fit.residual_deviance = 0;
   fit.coefficients = {{.term = "(Intercept)", .estimate = 1}, {.term = "x", .estimate = 2}};
-  AddInference(Eigen::MatrixXd::Constant(2, 2, kNotGiven), &fit);
+  GlmCovariance::Blocks blocks;
+  blocks.others.assign(4, kNotGiven);
+  AddInference(GlmCovariance(std::move(blocks)), &fit);
   EXPECT_EQ(fit.r2, 1);
   EXPECT_TRUE(std::isnan(fit.adjusted_r2));
   EXPECT_TRUE(std::isnan(fit.f_p_value));

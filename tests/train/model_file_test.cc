@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/glm/model_file.h"
-#include "train/glm/inference.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,6 +9,7 @@
 
 #include "core/base/strings.h"
 #include "tests/data/sample_files.h"
+#include "train/glm/covariance_file.h"
 #include "train/glm/fit_glm.h"
 #include "train/glm/predict_table.h"
 #include "train/glm/write_glm.h"
@@ -27,7 +27,7 @@ StatusOr<GlmResult> FitOfR(const std::string& formula, GlmFamily family,
   return FitGlm(formula, {SamplePath("glm/models.csv")}, {.family = family, .weights = weights});
 }
 
-std::string PredictionsOf(const GlmEquation& equation, const Eigen::MatrixXd& covariance) {
+std::string PredictionsOf(const GlmEquation& equation, const GlmCovariance& covariance) {
   std::string out;
   const auto table = PredictTable(equation, {SamplePath("glm/predictions.csv")},
                                   {.covariance = covariance}, [&](std::string_view text) {
@@ -66,7 +66,7 @@ TEST(ModelFileTest, AModelThatWasWrittenAndReadPredictsTheSameBits) {
     const auto covariance = LoadCovariance(*equation, path);
     ASSERT_TRUE(covariance.ok()) << covariance.status();
     EXPECT_EQ(PredictionsOf(*equation, *covariance),
-              PredictionsOf(*fit->equation, CovarianceOf(*fit)));
+              PredictionsOf(*fit->equation, fit->covariance));
     // A model that was read is written as it was.
     GlmResult again = *fit;
     again.equation = *equation;

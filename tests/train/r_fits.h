@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <Eigen/Core>
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -66,9 +66,11 @@ inline GlmResult RFit(const std::string& name) {
     }
   }
   EXPECT_FALSE(covariance.empty()) << name;
+  GlmCovariance::Blocks blocks;
   for (const std::vector<double>& row : covariance) {
-    fit.covariance.insert(fit.covariance.end(), row.begin(), row.end());
+    blocks.others.insert(blocks.others.end(), row.begin(), row.end());
   }
+  fit.covariance = GlmCovariance(std::move(blocks));
   return fit;
 }
 

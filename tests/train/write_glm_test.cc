@@ -172,12 +172,12 @@ TEST(WriteGlmTest, AFolderHasAllThatThereIs) {
   EXPECT_THAT(npz->names(), ElementsAre("covariance", "estimates", "names"));
   const Tensor covariance = *npz->Read("covariance");
   EXPECT_EQ(covariance.shape(), Shape({7, 7}));
-  EXPECT_EQ(covariance.flat<double>()[7 * 2 + 5], fit.covariance[7 * 2 + 5]);
+  EXPECT_EQ(covariance.flat<double>()[7 * 2 + 5], fit.covariance(2, 5));
   EXPECT_EQ(npz->Read("estimates")->flat<double>()[1], fit.coefficients[1].estimate);
   EXPECT_EQ(npz->Read("names")->flat<TString>()[3], "education6-11yrs");
 
   // The files go that a later fit does not have.
-  fit.covariance.clear();
+  fit.covariance = {};
   fit.metrics.clear();
   written = WriteGlm(fit, folder / "deep/er");
   ASSERT_TRUE(written.ok()) << written.status();

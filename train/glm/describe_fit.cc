@@ -18,6 +18,8 @@ namespace tenon {
 namespace {
 
 constexpr size_t kWarnedLevels = 5, kWarnedColumns = 5;
+/// An aliased column may be a sum of thousands of levels.
+constexpr int kMostParts = 20;
 
 class FitDescriber {
  public:
@@ -55,20 +57,47 @@ class FitDescriber {
     ListCoefficients();
     Warn();
     if (fitted_.penalised) return AddInference({}, result_);
-    const Eigen::MatrixXd all = model_.CovarianceToUnits(Covariance());
-    std::vector<int64_t> kept;
-    for (int64_t j = 0; j < all.rows(); ++j) {
-      if (!std::binary_search(fit().aliased.begin(), fit().aliased.end(), j)) kept.push_back(j);
-    }
-    AddInference(all(kept, kept), result_);
+    AddInference(WithoutAliased(model_.CovarianceToUnits(Covariance())), result_);
   }
 
   /// In units of the design.
-  Eigen::MatrixXd Covariance() const {
-    if (!fitted_.squares) return fit().inverse * result_->dispersion;
+  ArrowCovariance Covariance() const {
+    ArrowCovariance covariance =
+        fitted_.squares ? Sandwich(fit().inverse, *fitted_.squares) : fit().inverse;
     const double rows = fitted_.totals.num_rows;
-    return fit().inverse * *fitted_.squares * fit().inverse *
-           (rows / static_cast<double>(result_->residual_df));
+    covariance.Multiply(fitted_.squares ? rows / static_cast<double>(result_->residual_df)
+                                        : result_->dispersion);
+    return covariance;
+  }
+
+  bool IsAliased(int64_t column) const {
+    return std::binary_search(fit().aliased.begin(), fit().aliased.end(), column);
+  }
+
+  GlmCovariance WithoutAliased(const ArrowCovariance& covariance) const {
+    const ArrowMatrix places = {covariance.levels, covariance.others, {}, {}};
+    std::vector<int64_t> others, levels;
+    GlmCovariance::Blocks blocks;
+    for (int64_t i = 0; i < places.num_others(); ++i) {
+      const int64_t column = places.ColumnOf(i);
+      if (IsAliased(column)) continue;
+      others.push_back(i);
+      if (column < covariance.levels.begin) ++blocks.first_level;
+    }
+    for (int64_t l = 0; l < covariance.levels.count; ++l) {
+      if (!IsAliased(covariance.levels.begin + l)) levels.push_back(l);
+    }
+    blocks.num_levels = static_cast<int64_t>(levels.size());
+    const auto numbers_of = [](const Eigen::MatrixXd& matrix) {
+      return std::vector<double>(matrix.data(), matrix.data() + matrix.size());
+    };
+    blocks.others = numbers_of(covariance.others(others, others));
+    blocks.crossed = numbers_of(covariance.crossed(others, levels));
+    // Rows of aliased columns are zero in one of these two.
+    blocks.left = numbers_of(covariance.left(others, levels));
+    blocks.right = numbers_of(covariance.right(others, levels));
+    blocks.own = numbers_of(covariance.own(levels));
+    return GlmCovariance(std::move(blocks));
   }
 
   /// The variable of a term that is one factor; -1 for other terms.
@@ -112,8 +141,8 @@ class FitDescriber {
         AddReference(columns[j].term, factor);
       }
       GlmCoefficient c = DescribeColumn(j, estimates[static_cast<int64_t>(j)]);
-      const auto aliased = std::lower_bound(fit().aliased.begin(), fit().aliased.end(), j);
-      if (aliased != fit().aliased.end() && *aliased == static_cast<int64_t>(j)) {
+      if (IsAliased(static_cast<int64_t>(j))) {
+        const auto aliased = std::lower_bound(fit().aliased.begin(), fit().aliased.end(), j);
         c.status = CoefficientStatus::kAliased;
         c.estimate = kNotGiven;
         c.standardised = kNotGiven;
@@ -171,6 +200,7 @@ class FitDescriber {
     const Eigen::VectorXd of_own = model_.ToUnits(own), of_same = model_.ToUnits(same);
     const double unit = of_own[static_cast<int64_t>(aliased)];
     std::string text;
+    int parts = 0;
     for (int64_t j = 0; j < same.size(); ++j) {
       double factor = of_same[j] / unit;
       if (j == 0 && fitted_.formula.has_intercept) factor = (of_same[0] - of_own[0]) / unit;
@@ -178,9 +208,11 @@ class FitDescriber {
       if (std::abs(factor) < 1e-6 * (is_intercept ? std::abs(of_own[0] / unit) + 1e-3 : 1e-6)) {
         continue;
       }
+      if (++parts > kMostParts) continue;
       StrAppend(&text, text.empty() ? "" : " + ", factor, " x ",
                 NameOfColumn(fitted_.formula, model_.variables(), model_.columns()[j]));
     }
+    if (parts > kMostParts) StrAppend(&text, " + ", parts - kMostParts, " more");
     return text;
   }
 
@@ -231,7 +263,16 @@ class FitDescriber {
       }
       names.push_back(NameOfColumn(fitted_.formula, model_.variables(), model_.columns()[j]));
     }
-    return StrCat(Join(names, ", "), " cannot be told from what stands before: no estimate (NA)");
+    const std::string text = Join(names, ", ");
+    const ColumnRange& levels = fit().inverse.levels;
+    // The levels that are eliminated count as if they stood first; R would drop some of them.
+    if (levels.count > 0 && levels.begin > fit().aliased.front()) {
+      const std::string factor = fitted_.formula.terms[model_.columns()[levels.begin].term].label;
+      return StrCat(text, " cannot be told from what stands before and the levels of ", factor,
+                    ": no estimate (NA); of so many columns the levels of ", factor,
+                    " are taken out first, R drops what stands last");
+    }
+    return StrCat(text, " cannot be told from what stands before: no estimate (NA)");
   }
 
   std::string WarningOf(const SeparatedLevel& level) const {

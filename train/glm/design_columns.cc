@@ -79,6 +79,16 @@ std::vector<DesignColumn> ListDesignColumns(const Formula& formula,
   return columns;
 }
 
+ColumnRange LargestFactor(const std::vector<DesignColumn>& columns) {
+  ColumnRange largest, own;
+  for (size_t j = 0; j < columns.size(); ++j) {
+    const bool is_level = columns[j].levels.size() == 1 && columns[j].levels[0] >= 0;
+    if (j == 0 || columns[j].term != columns[j - 1].term) own = {static_cast<int64_t>(j), 0};
+    if (is_level && ++own.count > largest.count) largest = own;
+  }
+  return largest;
+}
+
 std::string NameOfColumn(const Formula& formula, const std::vector<DesignVariable>& variables,
                          const DesignColumn& column) {
   if (column.term < 0) return "(Intercept)";

@@ -23,6 +23,11 @@ struct DesignColumn {
   std::vector<int64_t> levels;
 };
 
+/// Columns that stand one after the other.
+struct ColumnRange {
+  int64_t begin = 0, count = 0;
+};
+
 /// The columns of the design matrix, in R's order: the intercept, then term by term, where the
 /// level of a term's first variable changes fastest. A factor has a column for every level but its
 /// reference (treatment contrasts) where the term without it is a part of a term before, the
@@ -31,6 +36,9 @@ struct DesignColumn {
 /// `variables` are those of the formula.
 std::vector<DesignColumn> ListDesignColumns(const Formula& formula,
                                             const std::vector<DesignVariable>& variables);
+
+/// The columns of the term that is one factor and has the most of them; none without one.
+ColumnRange LargestFactor(const std::vector<DesignColumn>& columns);
 
 /// The name of a column as R prints it: "carrierUA:distance".
 std::string NameOfColumn(const Formula& formula, const std::vector<DesignVariable>& variables,

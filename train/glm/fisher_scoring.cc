@@ -24,27 +24,35 @@ std::vector<int64_t> MovingColumns(const Eigen::VectorXd& at, const Eigen::Vecto
   return moving;
 }
 
-Eigen::VectorXd VarianceInflation(const LikelihoodApproximation& at, const Eigen::MatrixXd& inverse,
-                                  bool has_intercept) {
-  Eigen::VectorXd inflation = Eigen::VectorXd::Ones(inverse.rows());
-  for (int64_t j = has_intercept ? 1 : 0; j < inverse.rows(); ++j) {
+/// The columns that are eliminated where so many others would make matrices large. Where all are
+/// dense, the aliased columns are those that R drops.
+constexpr size_t kMostDenseColumns = 1000;
+ColumnRange LevelsToEliminate(const std::vector<DesignColumn>& columns) {
+  return columns.size() > kMostDenseColumns ? LargestFactor(columns) : ColumnRange();
+}
+
+Eigen::VectorXd VarianceInflation(const LikelihoodApproximation& at,
+                                  const Eigen::VectorXd& variances, bool has_intercept) {
+  Eigen::VectorXd inflation = Eigen::VectorXd::Ones(variances.size());
+  const Eigen::VectorXd squares = at.information.Diagonal();
+  for (int64_t j = has_intercept ? 1 : 0; j < variances.size(); ++j) {
     const double with_one = has_intercept ? at.information_with_one[j] : 0;
-    const double own = at.information(j, j) - with_one * with_one / at.information_of_one;
-    inflation[j] = std::max(1.0, inverse(j, j) * own);
+    const double own = squares[j] - with_one * with_one / at.information_of_one;
+    inflation[j] = std::max(1.0, variances[j] * own);
   }
   return inflation;
 }
 
 /// Sets what follows from the last approximation.
 void Finish(const GlmModel& model, const LikelihoodApproximation& last,
-            const OrderedCholesky& cholesky, FisherScoringFit* fit) {
+            const ArrowCholesky& cholesky, FisherScoringFit* fit) {
   fit->coefficients = last.at;
   fit->deviance = last.deviance;
   fit->inverse = cholesky.Inverse();
   fit->aliased = cholesky.aliased();
   for (const int64_t j : fit->aliased) fit->dependences.push_back(cholesky.Dependence(j));
   const bool has_intercept = !model.columns().empty() && model.columns()[0].term < 0;
-  fit->variance_inflation = VarianceInflation(last, fit->inverse, has_intercept);
+  fit->variance_inflation = VarianceInflation(last, fit->inverse.Diagonal(), has_intercept);
   fit->least_left = cholesky.least_left();
   fit->least_left_column = cholesky.least_left_column();
 }
@@ -55,9 +63,10 @@ Status FindGrowing(const Eigen::VectorXd& null, const std::vector<int64_t>& movi
                    LikelihoodPasses* passes, FisherScoringFit* fit) {
   if (moving.empty()) return OkStatus();
   TENON_ASSIGN_OR_RETURN(const LikelihoodApproximation first, passes->At(null));
-  const Eigen::VectorXd variances = OrderedCholesky(first.information).Inverse().diagonal();
+  const Eigen::VectorXd at_first = ArrowCholesky(first.information).Inverse().Diagonal();
+  const Eigen::VectorXd variances = fit->inverse.Diagonal();
   for (const int64_t j : moving) {
-    if (variances[j] < kVanished * fit->inverse(j, j)) fit->growing.push_back(j);
+    if (at_first[j] < kVanished * variances[j]) fit->growing.push_back(j);
   }
   return OkStatus();
 }
@@ -67,7 +76,7 @@ Status FindGrowing(const Eigen::VectorXd& null, const std::vector<int64_t>& movi
 StatusOr<FisherScoringFit> FitByFisherScoring(const GlmModel& model, const Eigen::VectorXd& start,
                                               const GlmSumsFunction& pass,
                                               const FisherScoringOptions& options) {
-  LikelihoodPasses passes(model, pass);
+  LikelihoodPasses passes(model, pass, LevelsToEliminate(model.columns()));
   TENON_ASSIGN_OR_RETURN(LikelihoodApproximation here, passes.At(start));
   if (here.totals.num_rows == 0) {
     return InvalidArgument("no row is left to fit: ", here.totals.num_missing,
@@ -85,7 +94,7 @@ StatusOr<FisherScoringFit> FitByFisherScoring(const GlmModel& model, const Eigen
   int64_t rank = start.size();
   std::vector<int64_t> moving;  // by the step to here
   while (true) {
-    const OrderedCholesky cholesky(here.information);
+    const ArrowCholesky cholesky(here.information);
     if (cholesky.rank() < rank && !moving.empty()) break;
     rank = cholesky.rank();
     const Eigen::VectorXd step = cholesky.Solve(here.gradient);
@@ -117,7 +126,7 @@ StatusOr<FisherScoringFit> FitByFisherScoring(const GlmModel& model, const Eigen
       if (!fit.converged) continue;
     }
     // The last step costs no pass; the information does not change by it.
-    const OrderedCholesky last(here.information);
+    const ArrowCholesky last(here.information);
     if (last.rank() < rank && !moving.empty()) break;
     if (fit.converged) here.at += last.Solve(here.gradient);
     for (const int64_t j : last.aliased()) {
@@ -132,7 +141,7 @@ StatusOr<FisherScoringFit> FitByFisherScoring(const GlmModel& model, const Eigen
   }
   // A coefficient that grows has let the information about it vanish.
   fit.converged = true;
-  Finish(model, before, OrderedCholesky(before.information), &fit);
+  Finish(model, before, ArrowCholesky(before.information), &fit);
   fit.passes = passes.passes();
   TENON_RETURN_IF_ERROR(FindGrowing(null, moving, &passes, &fit));
   return fit;

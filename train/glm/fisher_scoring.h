@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "core/base/status.h"
+#include "train/glm/arrow_cholesky.h"
 #include "train/glm/glm_model.h"
 #include "train/glm/likelihood_passes.h"
-#include "train/glm/ordered_cholesky.h"
 
 namespace tenon {
 
@@ -29,7 +29,7 @@ struct FisherScoringOptions {
 /// A maximum of the likelihood.
 struct FisherScoringFit {
   Eigen::VectorXd coefficients;  // by column of the model, in units of its design; 0 for aliased
-  Eigen::MatrixXd inverse;       // of the information, with zeros for aliased columns
+  ArrowCovariance inverse;       // of the information, with zeros for aliased columns
   std::vector<int64_t> aliased;
   std::vector<ColumnSum> dependences;  // of these, in units of the design
   /// 1 / (1 - R²) of each column on the others, weighted as in the last step; 1 for the intercept

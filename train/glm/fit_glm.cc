@@ -278,7 +278,7 @@ class Fitter {
     options.null_intercept = StartOfIntercept();
     TENON_ASSIGN_OR_RETURN(fitted_.fit, FitByFisherScoring(*fitted_.model, Start(), pass, options));
     if (options_.robust) {
-      LikelihoodPasses passes(*fitted_.model, pass);
+      LikelihoodPasses passes(*fitted_.model, pass, fitted_.fit.inverse.levels);
       TENON_ASSIGN_OR_RETURN(fitted_.squares, passes.SquaresAt(fitted_.fit.coefficients));
     }
     return OkStatus();

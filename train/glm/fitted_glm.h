@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <Eigen/Core>
 #include <optional>
 #include <string>
 #include <vector>
@@ -35,7 +34,7 @@ struct FittedGlm {
   GlmPenalty penalty;
   std::optional<PenalisedFits> penalised;  // with a penalty; then `fit` has no inverse
   /// With robust standard errors: the products of columns with the squares of scores.
-  std::optional<Eigen::MatrixXd> squares;
+  std::optional<ArrowMatrix> squares;
 
   void SetPenalised(PenalisedFits fits);
 };

@@ -345,14 +345,21 @@ Eigen::VectorXd GlmModel::FromUnits(const Eigen::VectorXd& coefficients) const {
   return own;
 }
 
-Eigen::MatrixXd GlmModel::CovarianceToUnits(const Eigen::MatrixXd& covariance) const {
-  Eigen::MatrixXd by_rows(covariance.rows(), covariance.cols());
-  for (int64_t j = 0; j < covariance.cols(); ++j) by_rows.col(j) = ToUnits(covariance.col(j));
-  Eigen::MatrixXd raw(covariance.rows(), covariance.cols());
-  for (int64_t i = 0; i < covariance.rows(); ++i) {
-    raw.row(i) = ToUnits(by_rows.row(i).transpose()).transpose();
-  }
-  return raw;
+ArrowCovariance GlmModel::CovarianceToUnits(ArrowCovariance covariance) const {
+  // Levels that have a block of their own have no number, and so their units already.
+  const ArrowMatrix blocks = {covariance.levels, covariance.others, {}, {}};
+  const auto size = static_cast<int64_t>(columns_.size());
+  const Eigen::VectorXd scales =
+      blocks.OthersOf(Eigen::Map<const Eigen::VectorXd>(scales_.data(), size));
+  const Eigen::VectorXd centers =
+      blocks.OthersOf(Eigen::Map<const Eigen::VectorXd>(centers_.data(), size));
+  covariance.others = (scales.asDiagonal() * covariance.others * scales.asDiagonal()).eval();
+  covariance.crossed = (scales.asDiagonal() * covariance.crossed).eval();
+  if (centers.isZero(0)) return covariance;
+  covariance.others.row(0) -= (centers.transpose() * covariance.others).eval();
+  covariance.others.col(0) -= (covariance.others * centers).eval();
+  covariance.crossed.row(0) -= (centers.transpose() * covariance.crossed).eval();
+  return covariance;
 }
 
 }  // namespace tenon

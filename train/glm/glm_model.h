@@ -9,6 +9,7 @@
 
 #include "core/base/status.h"
 #include "ops/glm/glm_sums.h"
+#include "train/glm/arrow_covariance.h"
 #include "train/glm/design_columns.h"
 #include "train/glm/formula.h"
 #include "train/glm/formula_columns.h"
@@ -50,12 +51,12 @@ class GlmModel {
   const std::vector<DesignColumn>& columns() const { return columns_; }
   /// A column's place in the sums of design().
   const std::vector<GlmSums::Column>& places() const { return places_; }
-  /// The coefficients of the columns in the units of the data, of those of design(), and as a
-  /// matrix.
+  /// The coefficients of the columns in the units of the data, of those of design().
   Eigen::VectorXd ToUnits(const Eigen::VectorXd& coefficients) const;
   /// The way back.
   Eigen::VectorXd FromUnits(const Eigen::VectorXd& coefficients) const;
-  Eigen::MatrixXd CovarianceToUnits(const Eigen::MatrixXd& covariance) const;
+  /// The covariance of coefficients in the units of the data, of that of those of design().
+  ArrowCovariance CovarianceToUnits(ArrowCovariance covariance) const;
   /// The standard deviation of a column's number; 1 without one.
   double deviation(size_t column) const { return deviations_[column]; }
 

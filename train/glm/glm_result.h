@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "train/glm/binary_metrics.h"
+#include "train/glm/glm_covariance.h"
 #include "train/glm/glm_equation.h"
 
 // A fitted generalised linear model as its user has it: numbers and names, without the data.
@@ -114,7 +115,7 @@ struct GlmResult {
   std::vector<GlmCoefficient> coefficients;  // in the formula's order, reference levels included
   std::vector<GlmTerm> terms;                // without the intercept
   /// The covariance of the estimates whose status is kOk, in their order; empty without inference.
-  std::vector<double> covariance;
+  GlmCovariance covariance;
   double level = 0.95;  // of the confidence intervals
 
   double null_deviance = kNotGiven, residual_deviance = kNotGiven;

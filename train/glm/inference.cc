@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/glm/inference.h"
 
-#include <Eigen/Cholesky>
 #include <cmath>
 #include <string>
 #include <utility>
@@ -10,6 +9,7 @@
 #include "core/base/hash_map.h"
 #include "core/base/status.h"
 #include "train/glm/distributions.h"
+#include "train/glm/wald_square.h"
 
 namespace tenon {
 namespace {
@@ -21,7 +21,7 @@ TailProbability JointTest(const GlmResult& result, double chi_squared, int64_t d
   return FisherAbove(chi_squared / count, count, static_cast<double>(result.residual_df));
 }
 
-void TestCoefficients(const Eigen::VectorXd& variances, GlmResult* result) {
+void TestCoefficients(const GlmCovariance& covariance, GlmResult* result) {
   const auto df = static_cast<double>(result->residual_df);
   const bool has_t = result->dispersion_is_estimated;
   const double above = 0.5 + result->level / 2;
@@ -31,7 +31,8 @@ void TestCoefficients(const Eigen::VectorXd& variances, GlmResult* result) {
   int64_t next = 0;
   for (GlmCoefficient& c : result->coefficients) {
     if (c.status != CoefficientStatus::kOk) continue;
-    c.standard_error = std::sqrt(variances[next++]);
+    c.standard_error = std::sqrt(covariance(next, next));
+    ++next;
     c.statistic = c.estimate / c.standard_error;
     const TailProbability tail =
         has_t ? StudentTwoSided(c.statistic, df) : NormalTwoSided(c.statistic);
@@ -64,17 +65,6 @@ std::vector<std::vector<int64_t>> ListTerms(GlmResult* result) {
     if (is_estimated) ++next;
   }
   return places;
-}
-
-/// The square of the distance of the estimates `b` from zero in units of their covariance.
-double WaldOf(const Eigen::VectorXd& b, const Eigen::MatrixXd& covariance) {
-  // Each estimate in units of its standard error leaves a matrix of correlations, of good condition
-  // also where columns have very different units.
-  const Eigen::VectorXd scale = covariance.diagonal().cwiseSqrt().cwiseInverse();
-  const Eigen::LLT<Eigen::MatrixXd> correlation(scale.asDiagonal() * covariance *
-                                                scale.asDiagonal());
-  if (correlation.info() != Eigen::Success) return kNotGiven;
-  return correlation.matrixL().solve(scale.cwiseProduct(b)).squaredNorm();
 }
 
 /// R's summary.lm: how much of the variance around the mean (around 0 without an intercept) the
@@ -111,40 +101,35 @@ void SetTest(const GlmResult& result, double chi_squared, GlmTerm* term) {
 
 }  // namespace
 
-void AddInference(const Eigen::MatrixXd& covariance, GlmResult* result) {
+void AddInference(GlmCovariance covariance, GlmResult* result) {
   const std::vector<std::vector<int64_t>> places = ListTerms(result);
   if (result->is_penalised()) return;
-  TENON_CHECK(covariance.rows() == result->NumEstimated() &&
-              covariance.cols() == covariance.rows());
-  TestCoefficients(covariance.diagonal(), result);
-  result->covariance.assign(covariance.data(), covariance.data() + covariance.size());
-  Eigen::VectorXd estimates(covariance.rows());
-  int64_t next = 0;
+  TENON_CHECK(covariance.size() == result->NumEstimated());
+  TestCoefficients(covariance, result);
+  std::vector<double> estimates;
   for (const GlmCoefficient& c : result->coefficients) {
-    if (c.status == CoefficientStatus::kOk) estimates[next++] = c.estimate;
+    if (c.status == CoefficientStatus::kOk) estimates.push_back(c.estimate);
   }
+  const auto wald = [&](const std::vector<int64_t>& which) {
+    std::vector<double> own;
+    for (const int64_t place : which) own.push_back(estimates[place]);
+    return WaldSquare(covariance, which, own);
+  };
   for (size_t i = 0; i < places.size(); ++i) {
-    const auto df = static_cast<int64_t>(places[i].size());
-    if (df == 0) continue;
-    SetTest(*result, WaldOf(estimates(places[i]), covariance(places[i], places[i])),
-            &result->terms[i]);
+    if (!places[i].empty()) SetTest(*result, wald(places[i]), &result->terms[i]);
   }
   TestModel(result);
-  if (!result->robust || std::isnan(result->f_statistic)) return;
-  std::vector<int64_t> all;
-  for (const std::vector<int64_t>& term : places) all.insert(all.end(), term.begin(), term.end());
-  const auto df = static_cast<double>(result->f_df1);
-  result->f_statistic = WaldOf(estimates(all), covariance(all, all)) / df;
-  const TailProbability tail =
-      FisherAbove(result->f_statistic, df, static_cast<double>(result->f_df2));
-  result->f_p_value = tail.p;
-  result->f_log10_p = tail.log10;
-}
-
-Eigen::MatrixXd CovarianceOf(const GlmResult& result) {
-  if (result.covariance.empty()) return {};
-  const int64_t size = result.NumEstimated();
-  return Eigen::Map<const Eigen::MatrixXd>(result.covariance.data(), size, size);
+  if (result->robust && !std::isnan(result->f_statistic)) {
+    std::vector<int64_t> all;
+    for (const std::vector<int64_t>& term : places) all.insert(all.end(), term.begin(), term.end());
+    const auto df = static_cast<double>(result->f_df1);
+    result->f_statistic = wald(all) / df;
+    const TailProbability tail =
+        FisherAbove(result->f_statistic, df, static_cast<double>(result->f_df2));
+    result->f_p_value = tail.p;
+    result->f_log10_p = tail.log10;
+  }
+  result->covariance = std::move(covariance);
 }
 
 }  // namespace tenon

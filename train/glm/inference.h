@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <Eigen/Core>
-
+#include "train/glm/glm_covariance.h"
 #include "train/glm/glm_result.h"
 
 // Conclusions from estimates about the population: standard errors, tests and intervals.
@@ -18,9 +17,6 @@ namespace tenon {
 /// `covariance` is that of these estimates in their order: the dispersion times the inverse of
 /// X'WX, or a robust one. `result` has its coefficients, dispersion, degrees of freedom, deviances
 /// and level. Under a penalty nothing but the list of terms is set.
-void AddInference(const Eigen::MatrixXd& covariance, GlmResult* result);
-
-/// The covariance of a result as a matrix.
-Eigen::MatrixXd CovarianceOf(const GlmResult& result);
+void AddInference(GlmCovariance covariance, GlmResult* result);
 
 }  // namespace tenon

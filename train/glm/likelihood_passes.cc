@@ -23,24 +23,50 @@ StatusOr<LikelihoodApproximation> LikelihoodPasses::With(const GlmSumsLayout& la
   result.totals = TotalsOf(numbers);
   result.deviance = result.totals.deviance;
   result.gradient.resize(size);
-  result.information.setZero(size, size);
   result.information_with_one.resize(size);
   const GlmSums::Column one = {0};
   result.information_of_one = sums.Product(one, one);
   for (int64_t j = 0; j < size; ++j) {
     result.gradient[j] = sums.Gradient(places[j]);
     result.information_with_one[j] = sums.Product(one, places[j]);
-    result.information(j, j) = sums.Product(places[j], places[j]);
-    int64_t i = j + 1;
-    // No row has two levels of the same factors: the products of thousands of levels are 0.
-    if (layout.is_coded(places[j].group)) {
-      while (i < size && places[i].group == places[j].group) ++i;
-    }
-    for (; i < size; ++i) {
-      result.information(i, j) = result.information(j, i) = sums.Product(places[i], places[j]);
+  }
+  result.information = MatrixOf(sums);
+  return result;
+}
+
+ArrowMatrix LikelihoodPasses::MatrixOf(const GlmSums& sums) const {
+  const auto& places = model_.places();
+  ArrowMatrix matrix = ArrowMatrix::Of(static_cast<int64_t>(places.size()), levels_);
+  const int64_t num_others = matrix.num_others();
+  std::vector<GlmSums::Column> others;
+  for (int64_t i = 0; i < num_others; ++i) others.push_back(places[matrix.ColumnOf(i)]);
+  for (int64_t j = 0; j < num_others; ++j) {
+    for (int64_t i = j; i < num_others; ++i) {
+      matrix.others(i, j) = matrix.others(j, i) = sums.Product(others[i], others[j]);
     }
   }
-  return result;
+  if (levels_.count == 0) return matrix;
+  const int64_t group = places[levels_.begin].group;
+  std::vector<GlmSums::Products> products;
+  std::vector<int64_t> of_same_factor;
+  for (int64_t i = 0; i < num_others; ++i) {
+    const int64_t own = others[i].group;
+    const bool is_same =
+        layout_.is_coded(own) && layout_.SameFactors(layout_.place(own), layout_.place(group));
+    if (is_same) of_same_factor.push_back(i);
+    // What stands here for these is overwritten.
+    products.push_back(sums.ProductsWith(is_same ? GlmSums::Column{0} : others[i], group));
+  }
+  for (int64_t l = 0; l < levels_.count; ++l) {
+    const GlmSums::Column& level = places[levels_.begin + l];
+    matrix.own[l] = sums.Product(level, level);
+    double* const column = matrix.crossed.col(l).data();
+    for (int64_t i = 0; i < num_others; ++i) {
+      column[i] = products[i].first[level.level * products[i].stride];
+    }
+    for (const int64_t i : of_same_factor) column[i] = sums.Product(others[i], level);
+  }
+  return matrix;
 }
 
 StatusOr<LikelihoodApproximation> LikelihoodPasses::At(const Eigen::VectorXd& coefficients) {
@@ -55,7 +81,7 @@ StatusOr<LikelihoodApproximation> LikelihoodPasses::LinearAt(const Eigen::Vector
   return With(GlmSumsLayout(design, GlmPass::kNewton), coefficients);
 }
 
-StatusOr<Eigen::MatrixXd> LikelihoodPasses::SquaresAt(const Eigen::VectorXd& coefficients) {
+StatusOr<ArrowMatrix> LikelihoodPasses::SquaresAt(const Eigen::VectorXd& coefficients) {
   TENON_ASSIGN_OR_RETURN(LikelihoodApproximation squares,
                          With(GlmSumsLayout(model_.design(), GlmPass::kSquares), coefficients));
   return std::move(squares.information);

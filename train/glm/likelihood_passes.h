@@ -8,6 +8,7 @@
 #include "absl/types/span.h"
 #include "core/base/status.h"
 #include "ops/glm/glm_sums.h"
+#include "train/glm/arrow_matrix.h"
 #include "train/glm/glm_model.h"
 
 namespace tenon {
@@ -21,7 +22,7 @@ struct LikelihoodApproximation {
   Eigen::VectorXd at;
   double deviance = 0;
   Eigen::VectorXd gradient;
-  Eigen::MatrixXd information;
+  ArrowMatrix information;
   /// The information of 1 with itself and with each column.
   double information_of_one = 0;
   Eigen::VectorXd information_with_one;
@@ -31,25 +32,28 @@ struct LikelihoodApproximation {
 /// Passes over a table that approximate the likelihood of a model, by its columns.
 class LikelihoodPasses {
  public:
-  /// The model is settled; both outlive this.
-  LikelihoodPasses(const GlmModel& model, const GlmSumsFunction& pass)
-      : model_(model), pass_(pass), layout_(model.design(), GlmPass::kNewton) {}
+  /// The model is settled; both outlive this. `levels` are the columns of one factor, or none, as
+  /// the matrices have them.
+  LikelihoodPasses(const GlmModel& model, const GlmSumsFunction& pass, ColumnRange levels)
+      : model_(model), pass_(pass), levels_(levels), layout_(model.design(), GlmPass::kNewton) {}
 
   StatusOr<LikelihoodApproximation> At(const Eigen::VectorXd& coefficients);
   /// The same with another family and without offsets: that of a linear model, of which the
   /// information is the sum of weighted products.
   StatusOr<LikelihoodApproximation> LinearAt(const Eigen::VectorXd& coefficients);
   /// The sum of the products of columns with the squares of scores.
-  StatusOr<Eigen::MatrixXd> SquaresAt(const Eigen::VectorXd& coefficients);
+  StatusOr<ArrowMatrix> SquaresAt(const Eigen::VectorXd& coefficients);
   /// How many passes were made.
   int passes() const { return passes_; }
 
  private:
   StatusOr<LikelihoodApproximation> With(const GlmSumsLayout& layout,
                                          const Eigen::VectorXd& coefficients);
+  ArrowMatrix MatrixOf(const GlmSums& sums) const;
 
   const GlmModel& model_;
   const GlmSumsFunction& pass_;
+  const ColumnRange levels_;
   const GlmSumsLayout layout_;
   int passes_ = 0;
 };

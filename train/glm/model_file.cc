@@ -9,7 +9,6 @@
 
 #include "core/base/program_version.h"
 #include "core/base/strings.h"
-#include "data/arrays/npy.h"
 #include "data/files/path.h"
 #include "proto/table.pb.h"
 #include "train/glm/equation_of_fit.h"
@@ -185,15 +184,6 @@ StatusOr<GlmEquation> EquationIn(const table::ModelFile& file) {
   return equation;
 }
 
-std::vector<std::string> NamesOfEstimates(const GlmEquation& equation) {
-  std::vector<std::string> names;
-  for (size_t j = 0; j < equation.design_columns.size(); ++j) {
-    if (equation.is_aliased[j]) continue;
-    names.push_back(NameOfColumn(equation.formula, equation.variables, equation.design_columns[j]));
-  }
-  return names;
-}
-
 }  // namespace
 
 StatusOr<std::string> ModelJson(const GlmResult& result) {
@@ -262,30 +252,6 @@ StatusOr<GlmEquation> LoadGlm(const std::string& folder, const FileContext& cont
   auto equation = ParseModel(json);
   if (!equation.ok()) return Annotate(equation.status(), StrCat("the model in '", path, "'"));
   return equation;
-}
-
-StatusOr<Eigen::MatrixXd> LoadCovariance(const GlmEquation& equation, const std::string& folder,
-                                         const FileContext& context) {
-  const std::string path = JoinPath(folder, kCovarianceFile);
-  if (!FileExists(path, context)) {
-    return NotFound("the model in '", folder, "' has no standard errors: there is no '", path, "'");
-  }
-  TENON_ASSIGN_OR_RETURN(const NpzReader reader, NpzReader::Open(path, context));
-  TENON_ASSIGN_OR_RETURN(const Tensor names, reader.Read("names"));
-  TENON_ASSIGN_OR_RETURN(const Tensor covariance, reader.Read("covariance"));
-  const std::vector<std::string> wanted = NamesOfEstimates(equation);
-  const auto size = static_cast<int64_t>(wanted.size());
-  const bool is_of_model =
-      names.dtype() == DType::kString && names.num_elements() == size &&
-      std::equal(wanted.begin(), wanted.end(), names.data<TString>(),
-                 [](const std::string& a, const TString& b) { return std::string_view(b) == a; });
-  if (!is_of_model || covariance.dtype() != DType::kDouble ||
-      covariance.shape() != Shape({size, size})) {
-    return InvalidArgument("'", path, "' has another model's covariance");
-  }
-  Eigen::MatrixXd matrix(size, size);
-  std::copy_n(covariance.data<double>(), size * size, matrix.data());
-  return matrix;
 }
 
 }  // namespace tenon

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <Eigen/Core>
 #include <string>
 #include <string_view>
 
@@ -17,7 +16,6 @@
 namespace tenon {
 
 inline constexpr char kModelFile[] = "model.json";
-inline constexpr char kCovarianceFile[] = "covariance.npz";
 
 /// The content of model.json. InvalidArgument where a level or the name of a column is no UTF-8,
 /// which JSON must be. REQUIRES: the result has an equation.
@@ -27,9 +25,5 @@ StatusOr<GlmEquation> ParseModel(std::string_view json);
 
 /// Reads the model that WriteGlm has written into a folder. Errors name the file.
 StatusOr<GlmEquation> LoadGlm(const std::string& folder, const FileContext& context = {});
-/// Reads the covariance of its estimates, without aliased ones, in their order. NotFound for a
-/// model without, as under a penalty.
-StatusOr<Eigen::MatrixXd> LoadCovariance(const GlmEquation& equation, const std::string& folder,
-                                         const FileContext& context = {});
 
 }  // namespace tenon

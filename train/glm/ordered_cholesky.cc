@@ -15,11 +15,10 @@ constexpr int64_t kBlock = 64;
 
 }  // namespace
 
-OrderedCholesky::OrderedCholesky(const Eigen::MatrixXd& gram, double tolerance)
+OrderedCholesky::OrderedCholesky(const Eigen::MatrixXd& gram, const Eigen::VectorXd& squares,
+                                 double tolerance)
     : size_(gram.rows()), scale_(gram.rows()) {
-  for (int64_t i = 0; i < size_; ++i) {
-    scale_[i] = gram(i, i) > 0 ? std::sqrt(gram(i, i)) : 1;
-  }
+  for (int64_t i = 0; i < size_; ++i) scale_[i] = squares[i] > 0 ? std::sqrt(squares[i]) : 1;
   const Eigen::VectorXd inverse_scale = scale_.cwiseInverse();
   const Eigen::MatrixXd scaled = inverse_scale.asDiagonal() * gram * inverse_scale.asDiagonal();
   // The blocked factorisation is many times as fast, and is right where no column is aliased.

@@ -18,7 +18,7 @@ struct ColumnSum {
 };
 
 /// The Cholesky factor of a Gram matrix X'WX, column by column in their order. A column of which
-/// less than `tolerance` of its own square is left, when those before it are taken out, is aliased
+/// less than `tolerance` of its square is left, when those before it are taken out, is aliased
 /// with them: it has no coefficient, as in R, whose glm() finds the same ones by a QR
 /// decomposition.
 class OrderedCholesky {
@@ -28,7 +28,12 @@ class OrderedCholesky {
 
   /// `gram` is symmetric and positive semidefinite; only its lower triangle is read. Columns of
   /// zeros are aliased.
-  explicit OrderedCholesky(const Eigen::MatrixXd& gram, double tolerance = kTolerance);
+  explicit OrderedCholesky(const Eigen::MatrixXd& gram, double tolerance = kTolerance)
+      : OrderedCholesky(gram, gram.diagonal(), tolerance) {}
+  /// The same where `gram` is what other columns, which were taken out, left of columns with these
+  /// squares.
+  OrderedCholesky(const Eigen::MatrixXd& gram, const Eigen::VectorXd& squares,
+                  double tolerance = kTolerance);
 
   int64_t rank() const { return static_cast<int64_t>(kept_.size()); }
   /// The columns that are not aliased, and those that are, in order.
@@ -52,8 +57,8 @@ class OrderedCholesky {
   void FactorBlock(const Eigen::MatrixXd& scaled, int64_t begin, int64_t end, double tolerance);
 
   const int64_t size_;
-  Eigen::VectorXd scale_;   // the square roots of the diagonal; 1 for zeros
-  Eigen::MatrixXd factor_;  // of the kept columns, each scaled to length 1
+  Eigen::VectorXd scale_;   // the square roots of the squares; 1 for zeros
+  Eigen::MatrixXd factor_;  // of the kept columns, each scaled to a square of 1
   Eigen::MatrixXd rest_;    // the rows that aliased columns would have
   std::vector<int64_t> kept_, aliased_;
   double least_left_ = 1;

@@ -16,6 +16,8 @@ constexpr int kMostHalvings = 30;
 constexpr double kDescentPart = 1e-2;
 /// Where rounding lets a residual fall no further, this is good enough.
 constexpr double kGoodResidual = 1e-7;
+/// Newton's steps without absolute values square a residual: from here the next one is rounding.
+constexpr double kSquaredTolerance = 1e-9;
 /// glmnet's sequence of lambdas, and its ends before the last: nearly all is explained, or the next
 /// lambda explains no more.
 constexpr double kLeastLambda = 1e-4, kLeastLambdaOfFewRows = 1e-2, kLeastAlpha = 1e-3;
@@ -29,22 +31,6 @@ struct Factors {
   double lambda, ridge, lasso;
 };
 
-struct ColumnRange {
-  int64_t begin, count;
-};
-
-/// The columns of the term that is one factor and has the most of them; none without one.
-ColumnRange LargestFactor(const std::vector<DesignColumn>& columns) {
-  ColumnRange largest = {0, 0}, own = {0, 0};
-  for (size_t j = 0; j < columns.size(); ++j) {
-    const auto place = static_cast<int64_t>(j);
-    const bool is_level = columns[j].levels.size() == 1 && columns[j].levels[0] >= 0;
-    if (j == 0 || columns[j].term != columns[j - 1].term) own = {place, 0};
-    if (is_level && ++own.count > largest.count) largest = own;
-  }
-  return largest;
-}
-
 class PenalisedScoring {
  public:
   PenalisedScoring(const GlmModel& model, const GlmTotals& totals, const GlmPenalty& penalty,
@@ -52,12 +38,11 @@ class PenalisedScoring {
       : model_(model),
         penalty_(penalty),
         options_(options),
-        passes_(model, pass),
+        passes_(model, pass, LargestFactor(model.columns())),
         num_rows_(totals.num_rows),
         size_(static_cast<int64_t>(model.columns().size())),
         first_(size_ > 0 && model.columns()[0].term < 0 ? 1 : 0),
         is_gaussian_(model.design().family == GlmFamily::kGaussian),
-        largest_factor_(LargestFactor(model.columns())),
         scales_(Eigen::VectorXd::Ones(size_)) {
     fits_.weight = totals.weight;
   }
@@ -66,8 +51,10 @@ class PenalisedScoring {
     TENON_RETURN_IF_ERROR(Start(intercept));
     if (penalty_.ridge > 0) {
       TENON_RETURN_IF_ERROR(GoOn());
-      TENON_RETURN_IF_ERROR(Refine({0, penalty_.ridge, 0}, options_.tolerance, false));
-      fits_.fit = FitOf({0, penalty_.ridge, 0});
+      const Factors f = {0, penalty_.ridge, 0};
+      TENON_RETURN_IF_ERROR(Refine(f, std::max(options_.tolerance, kSquaredTolerance), false));
+      fits_.fit = FitOf(f);
+      if (fits_.fit.converged) TakeLastStep(f);
     } else {
       TENON_RETURN_IF_ERROR(FindNull());
       TENON_RETURN_IF_ERROR(GoOn());
@@ -94,7 +81,7 @@ class PenalisedScoring {
     }
     if (is_gaussian_) {
       double null = here_.deviance;
-      if (first_ == 1) null -= here_.gradient[0] * here_.gradient[0] / here_.information(0, 0);
+      if (first_ == 1) null -= here_.gradient[0] * here_.gradient[0] / here_.information_of_one;
       if (null > 0) fits_.response_deviation = std::sqrt(null / fits_.weight);
     }
     Standardise(&here_);
@@ -111,6 +98,7 @@ class PenalisedScoring {
   }
 
   void SetScales(const LikelihoodApproximation& at) {
+    const Eigen::VectorXd squares = at.information.Diagonal();
     for (int64_t j = first_; j < size_; ++j) {
       const DesignColumn& column = model_.columns()[j];
       const bool has_number =
@@ -119,7 +107,7 @@ class PenalisedScoring {
         scales_[j] = 1 / model_.deviation(j);
       } else if (penalty_.standardised == StandardisedColumns::kAll || has_number) {
         const double mean = at.information_with_one[j] / at.information_of_one;
-        const double square = at.information(j, j) / at.information_of_one;
+        const double square = squares[j] / at.information_of_one;
         const double variance = square - mean * mean;
         if (variance > kLeastVariance * square) scales_[j] = std::sqrt(variance);
       }
@@ -131,9 +119,7 @@ class PenalisedScoring {
     const Eigen::VectorXd inverse = scales_.cwiseInverse();
     at->at = at->at.cwiseProduct(scales_).eval();
     at->gradient = at->gradient.cwiseProduct(inverse).eval();
-    for (int64_t j = 0; j < size_; ++j) {
-      at->information.col(j) = at->information.col(j).cwiseProduct(inverse * inverse[j]).eval();
-    }
+    at->information.Scale(inverse);
   }
 
   StatusOr<LikelihoodApproximation> At(const Eigen::VectorXd& standardised) {
@@ -146,15 +132,27 @@ class PenalisedScoring {
   /// Has the approximation here be that of other coefficients, which is exact for a linear model.
   void MoveByGram(const Eigen::VectorXd& to) {
     const Eigen::VectorXd step = to - here_.at;
-    const Eigen::VectorXd change = here_.information * step;
+    const Eigen::VectorXd change = here_.information.Times(step);
+    here_.deviance = DevianceAfter(step, change);
     here_.at = to;
-    here_.deviance += -2 * here_.gradient.dot(step) + step.dot(change);
     here_.gradient -= change;
   }
+  /// The deviance by the approximation, where `change` is that of the gradient.
+  double DevianceAfter(const Eigen::VectorXd& step, const Eigen::VectorXd& change) const {
+    return here_.deviance - 2 * here_.gradient.dot(step) + step.dot(change);
+  }
 
+  double ObjectiveOf(double deviance, const Eigen::VectorXd& at, const Factors& f) const {
+    const auto b = at.tail(size_ - first_);
+    return deviance / 2 + f.ridge / 2 * b.squaredNorm() + f.lasso * b.lpNorm<1>();
+  }
   double ObjectiveAt(const LikelihoodApproximation& at, const Factors& f) const {
-    const auto b = at.at.tail(size_ - first_);
-    return at.deviance / 2 + f.ridge / 2 * b.squaredNorm() + f.lasso * b.lpNorm<1>();
+    return ObjectiveOf(at.deviance, at.at, f);
+  }
+  /// The objective elsewhere by the approximation here.
+  double ObjectiveFromHere(const Eigen::VectorXd& to, const Factors& f) const {
+    const Eigen::VectorXd step = to - here_.at;
+    return ObjectiveOf(DevianceAfter(step, here_.information.Times(step)), to, f);
   }
 
   double unit() const { return fits_.weight * fits_.response_deviation; }
@@ -181,11 +179,12 @@ class PenalisedScoring {
   /// The intercept is free: the others' problem is what is left when it is taken out.
   Eigen::VectorXd LassoFromHere(const Factors& f, double tolerance) const {
     const int64_t rest = size_ - first_;
-    Eigen::MatrixXd gram = here_.information.bottomRightCorner(rest, rest);
+    const Eigen::MatrixXd information = here_.information.Dense();
+    Eigen::MatrixXd gram = information.bottomRightCorner(rest, rest);
     Eigen::VectorXd gradient = here_.gradient.tail(rest), with_one;
     if (first_ == 1) {
-      with_one = here_.information.col(0).tail(rest) / here_.information(0, 0);
-      gram.noalias() -= here_.information.col(0).tail(rest) * with_one.transpose();
+      with_one = information.col(0).tail(rest) / information(0, 0);
+      gram.noalias() -= information.col(0).tail(rest) * with_one.transpose();
       gradient -= here_.gradient[0] * with_one;
     }
     const Eigen::VectorXd now = here_.at.tail(rest);
@@ -195,36 +194,28 @@ class PenalisedScoring {
     Eigen::VectorXd all(size_);
     all.tail(rest) = to;
     if (first_ == 1) {
-      all[0] = here_.at[0] + here_.gradient[0] / here_.information(0, 0) - with_one.dot(to - now);
+      all[0] = here_.at[0] + here_.gradient[0] / information(0, 0) - with_one.dot(to - now);
     }
     return all;
   }
 
-  /// The levels of the largest factor have no products with each other. They are taken out first,
-  /// which leaves a small problem where there are thousands of them.
+  /// The levels of the largest factor are taken out first, which leaves a small problem where there
+  /// are thousands of them.
   Eigen::VectorXd RidgeFromHere(const Factors& f) const {
-    const auto [begin, count] = largest_factor_;
-    std::vector<int64_t> others;
-    for (int64_t j = 0; j < size_; ++j) {
-      if (j < begin || j >= begin + count) others.push_back(j);
-    }
     Eigen::VectorXd ridge = Eigen::VectorXd::Constant(size_, f.ridge);
     ridge.head(first_).setZero();
+    const ArrowMatrix& gram = here_.information;
     const Eigen::VectorXd right = here_.gradient - ridge.cwiseProduct(here_.at);
-    const Eigen::VectorXd own =
-        (here_.information.diagonal() + ridge).segment(begin, count).cwiseInverse();
-    const Eigen::MatrixXd products = here_.information(others, Eigen::seqN(begin, count));
-    const Eigen::MatrixXd scaled = products * own.asDiagonal();
-    Eigen::MatrixXd left = here_.information(others, others);
-    left.diagonal() += ridge(others);
-    left.noalias() -= scaled * products.transpose();
-    Eigen::VectorXd to = here_.at;
-    const Eigen::VectorXd step =
-        left.llt().solve(right(others) - scaled * right.segment(begin, count));
-    to(others) += step;
-    to.segment(begin, count) +=
-        own.cwiseProduct(right.segment(begin, count) - products.transpose() * step);
-    return to;
+    const Eigen::VectorXd of_levels = gram.LevelsOf(right);
+    const Eigen::VectorXd root = (gram.own + gram.LevelsOf(ridge)).cwiseSqrt().cwiseInverse();
+    const Eigen::MatrixXd scaled = gram.crossed * root.asDiagonal();
+    const Eigen::VectorXd scaled_right = root.cwiseProduct(of_levels);
+    Eigen::MatrixXd left = gram.others;
+    left.diagonal() += gram.OthersOf(ridge);
+    left.selfadjointView<Eigen::Lower>().rankUpdate(scaled, -1);
+    const Eigen::VectorXd step = left.llt().solve(gram.OthersOf(right) - scaled * scaled_right);
+    return here_.at +
+           gram.Joined(step, root.cwiseProduct(scaled_right - scaled.transpose() * step));
   }
 
   /// Goes from here to the minimum; `by_gram` without passes, for a linear model.
@@ -245,12 +236,23 @@ class PenalisedScoring {
     return OkStatus();
   }
 
+  /// Sets the result to where one step more leads, without a pass. The residual that is said is the
+  /// one before it, which is larger.
+  void TakeLastStep(const Factors& f) {
+    MoveByGram(RidgeFromHere(f));
+    const double residual = fits_.fit.residual;
+    fits_.fit = FitOf(f);
+    fits_.fit.residual = residual;
+  }
+
   Status MoveTowards(Eigen::VectorXd to, const Factors& f) {
     const double before = ObjectiveAt(here_, f);
     LikelihoodApproximation next;
     for (int halvings = 0;; ++halvings) {
       TENON_ASSIGN_OR_RETURN(next, At(to));
-      if (!IsWorseDeviance(ObjectiveAt(next, f), before) || halvings == kMostHalvings) break;
+      // Half of the fall that the approximation promises is wanted, as of steps without a penalty.
+      const double wanted = (before + ObjectiveFromHere(to, f)) / 2;
+      if (!IsWorseDeviance(ObjectiveAt(next, f), wanted) || halvings == kMostHalvings) break;
       to = (here_.at + (to - here_.at) / 2).eval();
     }
     here_ = std::move(next);
@@ -360,7 +362,6 @@ class PenalisedScoring {
   const double num_rows_;
   const int64_t size_, first_;  // the columns, and how many of them no penalty counts
   const bool is_gaussian_;
-  const ColumnRange largest_factor_;
   Eigen::VectorXd scales_;  // a standardised coefficient is so often one of the design
   LikelihoodApproximation here_;
   Factors now_ = {};

@@ -118,7 +118,7 @@ class TablePredictor {
     return OkStatus();
   }
 
-  bool has_errors() const { return options_.covariance.size() > 0; }
+  bool has_errors() const { return !options_.covariance.empty(); }
   bool IsCompressed(size_t unit) const { return files_[units_[unit].file].compressed; }
 
   /// The units that are predicted at once, of which a compressed one, which may be of any length,
@@ -317,7 +317,7 @@ StatusOr<PredictedTable> PredictTable(const GlmEquation& equation,
     if (equation.family != GlmFamily::kBinomial) {
       return InvalidArgument("a model of family ", NameOf(equation.family), " has no classes");
     }
-    if (options.covariance.size() > 0) {
+    if (!options.covariance.empty()) {
       return InvalidArgument("a class has no standard error");
     }
   }

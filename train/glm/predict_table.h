@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <Eigen/Core>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -10,6 +9,7 @@
 #include "absl/functional/function_ref.h"
 #include "core/base/status.h"
 #include "data/files/file.h"
+#include "train/glm/glm_covariance.h"
 #include "train/glm/glm_equation.h"
 #include "train/glm/prediction_gaps.h"
 
@@ -25,7 +25,7 @@ struct PredictTableOptions {
   double threshold = 0.5;
   /// Standard errors of the predictions, by the delta method those of means, as R's predict.glm()
   /// gives them. Empty: none; else the covariance of the estimates, without aliased ones.
-  Eigen::MatrixXd covariance = {};
+  GlmCovariance covariance = {};
   std::vector<std::string> keep = {};  // columns of the table that come before the prediction
   int64_t max_rejects = 0;             // records that may be left out
   int64_t unit_bytes = int64_t{1} << 20;

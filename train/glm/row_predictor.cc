@@ -34,7 +34,7 @@ class RowPredictor::PartPredictor {
       Evaluate(expression, "offset", offset.data());
       for (size_t i = 0; i < n; ++i) rows_.predictor[i] += offset[i];
     }
-    const bool with_errors = p_.covariance_.size() > 0;
+    const bool with_errors = !p_.covariance_.empty();
     places_.resize(p_.terms_.size());
     products_.resize(p_.terms_.size());
     for (size_t t = 0; t < p_.terms_.size(); ++t) AddTerm(t);
@@ -186,9 +186,8 @@ class RowPredictor::PartPredictor {
       }
       double variance = 0;
       for (size_t a = 0; a < count; ++a) {
-        const double* const row = p_.covariance_.col(columns[a]).data();
-        double sum = row[columns[a]] * values[a] / 2;
-        for (size_t b = 0; b < a; ++b) sum += row[columns[b]] * values[b];
+        double sum = p_.covariance_(columns[a], columns[a]) * values[a] / 2;
+        for (size_t b = 0; b < a; ++b) sum += p_.covariance_(columns[a], columns[b]) * values[b];
         variance += 2 * values[a] * sum;
       }
       rows_.standard_errors[i] = std::sqrt(std::max(variance, 0.0));
@@ -207,7 +206,7 @@ class RowPredictor::PartPredictor {
 };
 
 RowPredictor::RowPredictor(const GlmEquation& equation, FormulaColumns columns,
-                           Eigen::MatrixXd covariance)
+                           GlmCovariance covariance)
     : equation_(equation),
       columns_(std::move(columns)),
       wanted_(columns_.columns()),
@@ -231,11 +230,11 @@ RowPredictor::RowPredictor(const GlmEquation& equation, FormulaColumns columns,
 }
 
 StatusOr<RowPredictor> RowPredictor::Create(const GlmEquation& equation, const TableHeader& header,
-                                            Eigen::MatrixXd covariance) {
+                                            GlmCovariance covariance) {
   TENON_ASSIGN_OR_RETURN(FormulaColumns columns, equation.ColumnsIn(header, false));
   const auto estimated = std::count(equation.is_aliased.begin(), equation.is_aliased.end(), false);
-  if (covariance.size() > 0 && covariance.rows() != estimated) {
-    return InvalidArgument("the covariance is of ", covariance.rows(), " estimates, the model has ",
+  if (!covariance.empty() && covariance.size() != estimated) {
+    return InvalidArgument("the covariance is of ", covariance.size(), " estimates, the model has ",
                            estimated);
   }
   return RowPredictor(equation, std::move(columns), std::move(covariance));

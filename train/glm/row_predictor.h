@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <Eigen/Core>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -10,6 +9,7 @@
 #include "absl/types/span.h"
 #include "core/base/status.h"
 #include "data/table/table_part.h"
+#include "train/glm/glm_covariance.h"
 #include "train/glm/glm_equation.h"
 #include "train/glm/level_finder.h"
 #include "train/glm/prediction_gaps.h"
@@ -36,7 +36,7 @@ class RowPredictor {
   /// `covariance` is that of the estimates, without aliased ones, for standard errors, or empty.
   /// `equation` must outlive this. InvalidArgument names the columns that the header lacks.
   static StatusOr<RowPredictor> Create(const GlmEquation& equation, const TableHeader& header,
-                                       Eigen::MatrixXd covariance = {});
+                                       GlmCovariance covariance = {});
 
   const GlmEquation& equation() const { return equation_; }
   /// The columns to read, and what they are called.
@@ -58,14 +58,14 @@ class RowPredictor {
     std::vector<double> coefficients;
   };
 
-  RowPredictor(const GlmEquation& equation, FormulaColumns columns, Eigen::MatrixXd covariance);
+  RowPredictor(const GlmEquation& equation, FormulaColumns columns, GlmCovariance covariance);
 
   const GlmEquation& equation_;
   FormulaColumns columns_;
   std::vector<WantedColumn> wanted_;
   std::vector<Term> terms_;                                  // the intercept first
   std::vector<std::unique_ptr<const LevelFinder>> finders_;  // by variable
-  Eigen::MatrixXd covariance_;
+  GlmCovariance covariance_;
   std::vector<int32_t> estimated_;  // by column of the equation: its place in the covariance, or -1
 };
 

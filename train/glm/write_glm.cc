@@ -7,9 +7,8 @@
 #include <utility>
 
 #include "core/base/hash_map.h"
-#include "core/tensor/tensor.h"
-#include "data/arrays/npy.h"
 #include "data/files/path.h"
+#include "train/glm/covariance_file.h"
 #include "train/glm/csv_field.h"
 #include "train/glm/glm_pictures.h"
 #include "train/glm/glm_saved_model.h"
@@ -74,26 +73,6 @@ JsonObject FitJson(const GlmResult& result) {
   fit.Add("f_p_value", result.f_p_value);
   fit.Add("f_log10_p", result.f_log10_p);
   return fit;
-}
-
-Status WriteCovariance(const GlmResult& result, const std::string& path,
-                       const FileContext& context) {
-  const int64_t size = result.NumEstimated();
-  TENON_ASSIGN_OR_RETURN(Tensor covariance,
-                         Tensor::Allocate(CpuAllocator(), DType::kDouble, Shape({size, size})));
-  std::vector<double> estimates;
-  std::vector<std::string> names;
-  for (const GlmCoefficient& c : result.coefficients) {
-    if (c.status != CoefficientStatus::kOk) continue;
-    estimates.push_back(c.estimate);
-    names.push_back(c.name);
-  }
-  std::copy(result.covariance.begin(), result.covariance.end(), covariance.data<double>());
-  return WriteNpz(path,
-                  {{"covariance", std::move(covariance)},
-                   {"estimates", Tensor::Vector(estimates)},
-                   {"names", Tensor::Vector(names)}},
-                  /*compress=*/false, context);
 }
 
 }  // namespace
