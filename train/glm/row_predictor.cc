@@ -7,6 +7,8 @@
 #include <tuple>
 #include <utility>
 
+#include "train/glm/glm_model.h"
+
 namespace tenon {
 
 using Kind = PredictionGaps::Kind;
