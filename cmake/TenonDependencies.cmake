@@ -15,6 +15,7 @@ find_package(Eigen3 CONFIG REQUIRED)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(zstd REQUIRED IMPORTED_TARGET libzstd)
 pkg_check_modules(re2 REQUIRED IMPORTED_TARGET re2)
+pkg_check_modules(lbfgs REQUIRED IMPORTED_TARGET liblbfgs)
 pkg_check_modules(utf8proc REQUIRED IMPORTED_TARGET libutf8proc)
 
 # Debian's gRPC has no CMake configuration, and its pkg-config file names a hundred libraries, which CMake

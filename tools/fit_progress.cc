@@ -36,6 +36,7 @@ StatusOr<std::unique_ptr<FitProgress>> FitProgress::Create(const std::string& mo
       options->start = saved->coefficients;
     }
   }
+  if (!quiet) options->notice = [](const std::string& line) { PrintNotice(line); };
   options->progress = [own = progress.get()](const GlmIteration& iteration, const GlmPoint& at) {
     own->Pass(iteration, at);
   };

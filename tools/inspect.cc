@@ -7,6 +7,7 @@
 #include "proto/meta_graph.pb.h"
 #include "runtime/functions/expansion.h"
 #include "tools/checkpoints.h"
+#include "tools/coefficients.h"
 #include "tools/commands.h"
 #include "tools/graph_ends.h"
 #include "tools/graph_path.h"
@@ -22,6 +23,7 @@ struct InspectFlags {
   std::string output;
   std::vector<std::string> prints;
   std::string compare;
+  bool coefficients = false;
   bool nodes = false;
   bool dot = false;
 };
@@ -116,35 +118,55 @@ Status Inspect(const InspectFlags& flags, const OpRegistry& ops) {
   return OkStatus();
 }
 
-/// The checkpoint of a path, or of the SavedModel in a folder; NotFound says which there are.
+/// The checkpoint of a path, of the SavedModel in a folder, or beside a .meta file; NotFound says
+/// which there are.
 StatusOr<std::string> CheckpointAt(const std::string& path) {
+  constexpr std::string_view kMeta = ".meta";
+  if (path.ends_with(kMeta)) {
+    if (const auto prefix = FindCheckpoint(path.substr(0, path.size() - kMeta.size()))) {
+      return *prefix;
+    }
+  }
   if (const auto prefix = FindCheckpoint(path)) return *prefix;
   if (const auto prefix = FindCheckpoint(JoinPath(path, "variables/variables"))) return *prefix;
   return NoCheckpoint(path);
 }
 
-int InspectCheckpoint(const InspectFlags& flags, const std::string& prefix) {
+int InspectCheckpoint(const InspectFlags& flags, const std::string& prefix, const OpRegistry& ops) {
+  const CoefficientFlags coefficients{flags.graph, flags.tags, flags.output};
+  if (flags.coefficients) {
+    if (!flags.output.empty() && flags.output != "-") {
+      if (const Status status = CheckWritable(flags.output, "--output"); !status.ok()) {
+        return Report(status);
+      }
+    }
+    return Report(WriteCoefficients(coefficients, prefix, ops));
+  }
   if (!flags.compare.empty()) {
     const auto other = CheckpointAt(flags.compare);
     if (!other.ok()) return Report(Annotate(other.status(), "--compare"));
     const auto same = CompareCheckpoints(prefix, *other);
     return same.ok() && !*same ? kFailed : Report(same.status());
   }
-  if (flags.prints.empty()) return Report(PrintCheckpoint(prefix));
   Status status;
+  if (flags.prints.empty()) {
+    status = PrintCheckpoint(prefix);
+    if (status.ok()) status = PrintFirstCoefficients(coefficients, prefix, ops);
+  }
   for (const std::string& name : flags.prints) status.Update(PrintTensor(prefix, name));
   return Report(status);
 }
 
 int InspectFile(const InspectFlags& flags, const OpRegistry& ops) {
-  const bool wants_graph = flags.nodes || flags.dot || !flags.output.empty();
-  const bool wants_checkpoint = !flags.compare.empty() || !flags.prints.empty();
+  const bool wants_checkpoint =
+      flags.coefficients || !flags.compare.empty() || !flags.prints.empty();
+  const bool wants_graph = !wants_checkpoint && (flags.nodes || flags.dot || !flags.output.empty());
   if (const auto prefix = FindCheckpoint(flags.graph); prefix && !wants_graph) {
-    return InspectCheckpoint(flags, *prefix);
+    return InspectCheckpoint(flags, *prefix, ops);
   }
   if (!wants_checkpoint) return Report(Inspect(flags, ops));
   const auto prefix = CheckpointAt(flags.graph);
-  return prefix.ok() ? InspectCheckpoint(flags, *prefix) : Report(prefix.status());
+  return prefix.ok() ? InspectCheckpoint(flags, *prefix, ops) : Report(prefix.status());
 }
 
 }  // namespace
@@ -161,11 +183,13 @@ void AddInspectCommand(CLI::App& app, const OpRegistry& ops, Command* chosen) {
   auto* nodes = inspect->add_flag("--nodes", flags->nodes, "Every node with its inputs and shapes");
   auto* dot =
       inspect->add_flag("--dot", flags->dot, "The graph as Graphviz draws it")->excludes(nodes);
-  inspect
-      ->add_option("--output", flags->output,
-                   "Write the graph to this file, as a GraphDef with all attributes filled in")
-      ->excludes(nodes)
-      ->excludes(dot);
+  auto* output =
+      inspect
+          ->add_option("--output", flags->output,
+                       "Write the graph to this file, as a GraphDef with all attributes filled in; "
+                       "with --coefficients these, as CSV")
+          ->excludes(nodes)
+          ->excludes(dot);
   inspect
       ->add_option("--tags", flags->tags,
                    "Of a SavedModel of several graphs, the one with these tags")
@@ -177,10 +201,21 @@ void AddInspectCommand(CLI::App& app, const OpRegistry& ops, Command* chosen) {
                                  "SavedModel's")
                     ->delimiter(',')
                     ->allow_extra_args(false);
+  auto* compare =
+      inspect
+          ->add_option("--compare", flags->compare,
+                       "Print what differs from this checkpoint; exit code 1 when something does")
+          ->excludes(print)
+          ->excludes(output);
+  print->excludes(output);
   inspect
-      ->add_option("--compare", flags->compare,
-                   "Print what differs from this checkpoint; exit code 1 when something does")
-      ->excludes(print);
+      ->add_flag("--coefficients", flags->coefficients,
+                 "Print the weights of a linear model of TensorFlow's feature columns, with the "
+                 "category, interval or bucket of each, from the checkpoint and its graph")
+      ->excludes(nodes)
+      ->excludes(dot)
+      ->excludes(print)
+      ->excludes(compare);
   inspect->callback([=, &ops] { *chosen = [flags, &ops] { return InspectFile(*flags, ops); }; });
 }
 

@@ -10,7 +10,7 @@ packages=(
   clang-format-14 clang-tidy-19 patchelf xz-utils python3 python3-venv
   libabsl-dev libprotobuf-dev protobuf-compiler libgrpc++-dev libgrpc-dev protobuf-compiler-grpc
   libdnnl-dev libeigen3-dev libleveldb-dev libsnappy-dev libutf8proc-dev zlib1g-dev libzstd-dev
-  libre2-dev libpng-dev libjpeg62-turbo-dev libboost-math-dev
+  libre2-dev libpng-dev libjpeg62-turbo-dev libboost-math-dev liblbfgs-dev
   libspdlog-dev libcli11-dev nlohmann-json3-dev libgtest-dev libgmock-dev
 )
 

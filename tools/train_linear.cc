@@ -36,6 +36,7 @@ struct TrainLinearFlags {
   int threads = 0;
   GlmPenaltyFlags penalty;
   GlmStreamFlags stream;
+  std::string method = "auto";
   bool robust = false;
   bool all = false;
   bool quiet = false;
@@ -65,6 +66,8 @@ StatusOr<GlmOptions> OptionsOf(const TrainLinearFlags& flags) {
   if (flags.separated == "error") options.separated = SeparatedLevels::kError;
   options.level = flags.level;
   options.robust = flags.robust;
+  if (flags.method == "newton") options.method = GlmMethod::kNewton;
+  if (flags.method == "lbfgs") options.method = GlmMethod::kLbfgs;
   if (flags.format == "tsv") options.format.delimiter = '\t';
   options.format.missing = flags.missing;
   TENON_ASSIGN_OR_RETURN(options.categories, CategoriesOf(flags.types));
@@ -73,6 +76,9 @@ StatusOr<GlmOptions> OptionsOf(const TrainLinearFlags& flags) {
   TENON_ASSIGN_OR_RETURN(options.stream, StreamOf(flags.stream));
   if (flags.stream.stream && flags.robust) {
     return WrongUsage("--robust wants standard errors, which --stream has not");
+  }
+  if (flags.stream.stream && flags.method != "auto") {
+    return WrongUsage("--method is one of exact fits; --stream is a method of its own");
   }
   if (flags.stream.stream && flags.penalty.path > 0) {
     return WrongUsage("--path is one of exact fits; --stream takes --lasso or --elastic_net");
@@ -104,7 +110,7 @@ Status ShowResult(const TrainLinearFlags& flags, const GlmResult& result) {
 Status FitAndShow(const TrainLinearFlags& flags, GlmOptions options,
                   const std::function<StatusOr<GlmResult>(const GlmOptions& options)>& fit) {
   const std::string name = Join(std::vector{flags.formula, flags.family, flags.link, flags.weights,
-                                            flags.separated, NameOf(flags.penalty)},
+                                            flags.separated, NameOf(flags.penalty), flags.method},
                                 "\n");
   // A path and a stream go from their beginning to their end.
   const bool goes_on = flags.penalty.path == 0 && !flags.stream.stream;
@@ -199,6 +205,12 @@ void AddTrainLinearCommand(CLI::App& train, const OpRegistry& ops, Command* chos
                      "Folder for coefficients.csv and the other files; default: none");
   linear->add_option("--threads", flags->threads, "Threads that read and add; default: all cores")
       ->check(AtLeast(1));
+  linear
+      ->add_option(
+          "--method", flags->method,
+          "newton: exact in some passes, with standard errors; lbfgs: from gradients alone, "
+          "for models of many thousand columns; auto: as the columns want it")
+      ->check(CLI::IsMember({"auto", "newton", "lbfgs"}));
   linear->add_flag("--robust", flags->robust,
                    "White's standard errors (HC1, as sandwich::vcovHC), which hold also where the "
                    "variance is not as the family has it");

@@ -20,6 +20,12 @@ bool AreFinite(const double* numbers, int64_t count) {
   return finite == count;
 }
 
+void Scale(const GlmNumber& number, int64_t count, double* values) {
+  if (number.center == 0 && number.scale == 1) return;
+  const double center = number.center, scale = number.scale;
+  for (int64_t i = 0; i < count; ++i) values[i] = (values[i] - center) * scale;
+}
+
 /// Keeps the values of the rows in `kept`, which are in order.
 template <typename T>
 void Keep(const std::vector<int32_t>& kept, CountedVector<T>* values) {
@@ -50,26 +56,31 @@ void GlmRowReader::Evaluate(const GlmNumber& number, const TableBlock& block, do
   const auto& steps = number.expression.steps;
   if (steps.size() == 1 && steps[0].op == Op::kColumn) {
     block.columns[number.columns[steps[0].index]].CopyNumbers(begin_, count_, out);
-    if (!AreFinite(out, count_)) MarkMissing(out);
-  } else {
-    column_values_.resize(std::max(column_values_.size(), number.columns.size()));
-    std::vector<const double*> values;
-    for (size_t c = 0; c < number.columns.size(); ++c) {
-      column_values_[c].resize(kChunkRows);
-      block.columns[number.columns[c]].CopyNumbers(begin_, count_, column_values_[c].data());
-      values.push_back(column_values_[c].data());
-      // A power of a missing number may be none: NaN^0 is 1.
-      if (!AreFinite(values[c], count_)) MarkMissing(values[c]);
-    }
-    number.expression.Evaluate(values, count_, out);
+    // What is missing or infinite stays so when it is scaled.
+    Scale(number, count_, out);
+    if (AreFinite(out, count_)) return;
+    MarkMissing(out);
+    MarkInfinite(out);
+    return;
   }
-  if (!AreFinite(out, count_)) {
-    for (int64_t i = 0; i < count_; ++i) {
-      if (!std::isfinite(out[i])) Mark(i, RowState::kInfinite);
-    }
+  column_values_.resize(std::max(column_values_.size(), number.columns.size()));
+  std::vector<const double*> values;
+  for (size_t c = 0; c < number.columns.size(); ++c) {
+    column_values_[c].resize(kChunkRows);
+    block.columns[number.columns[c]].CopyNumbers(begin_, count_, column_values_[c].data());
+    values.push_back(column_values_[c].data());
+    // A power of a missing number may be none: NaN^0 is 1.
+    if (!AreFinite(values[c], count_)) MarkMissing(values[c]);
   }
-  if (number.center == 0 && number.scale == 1) return;
-  for (int64_t i = 0; i < count_; ++i) out[i] = (out[i] - number.center) * number.scale;
+  number.expression.Evaluate(values, count_, out);
+  if (!AreFinite(out, count_)) MarkInfinite(out);
+  Scale(number, count_, out);
+}
+
+void GlmRowReader::MarkInfinite(const double* numbers) {
+  for (int64_t i = 0; i < count_; ++i) {
+    if (!std::isfinite(numbers[i])) Mark(i, RowState::kInfinite);
+  }
 }
 
 void GlmRowReader::MarkMissing(const double* numbers) {

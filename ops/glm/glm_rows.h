@@ -53,6 +53,7 @@ class GlmRowReader {
     if (states_[row] == RowState::kUsed) states_[row] = state;
   }
   void MarkMissing(const double* numbers);
+  void MarkInfinite(const double* numbers);
   /// Marks rows with responses or weights that the family cannot have, and those without weight.
   void MarkImpossible(const GlmChunk& chunk);
   /// Counts the rows that are not used and takes them out.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/glm/glm_sums.h"
 
+#include <Eigen/Core>
 #include <algorithm>
 #include <array>
 #include <functional>
@@ -58,7 +59,8 @@ class Adder {
     if (layout_.pass() == GlmPass::kSquares) {
       for (int64_t i = 0; i < n; ++i) information_[i] = scores_[i] * scores_[i];
     }
-    if (layout_.pass() == GlmPass::kGradient) AddGradient();
+    if (layout_.pass() == GlmPass::kGradient) AddByColumn(0, scores_);
+    if (layout_.pass() == GlmPass::kDiagonal) AddDiagonal();
     if (layout_.has_products()) AddProducts();
   }
 
@@ -143,25 +145,81 @@ class Adder {
     const int64_t n = chunk_.count;
     predictor_.assign(chunk_.offset.begin(), chunk_.offset.begin() + n);
     const auto num_groups = static_cast<int64_t>(layout_.design().groups.size());
+    PredictPlain();
     for (int64_t g = 0; g < num_groups; ++g) {
       const double* const own = coefficients_.data() + layout_.first_column(g);
       const double* const x = NumbersOf(g);
-      if (chunk_.codes[g].empty()) {
-        for (int64_t i = 0; i < n; ++i) predictor_[i] += own[0] * x[i];
+      const int32_t* const codes = chunk_.codes[g].data();
+      if (chunk_.codes[g].empty()) continue;
+      if (chunk_.numbers[g].empty()) {
+        for (int64_t i = 0; i < n; ++i) predictor_[i] += own[codes[i]];
       } else {
-        const int32_t* const codes = chunk_.codes[g].data();
         for (int64_t i = 0; i < n; ++i) predictor_[i] += own[codes[i]] * x[i];
       }
     }
   }
 
-  void AddGradient() {
+  /// The part of columns without factors: four at a time, so that the predictors are read and
+  /// written less often.
+  void PredictPlain() {
+    const int64_t n = chunk_.count, size = layout_.num_plain();
+    const auto coefficient = [&](int64_t p) {
+      return p < size ? coefficients_[layout_.first_column(layout_.plain_groups()[p])] : 0;
+    };
+    const auto numbers = [&](int64_t p) {
+      return p < size ? NumbersOf(layout_.plain_groups()[p]) : ones_.data();
+    };
+    double* const to = predictor_.data();
+    for (int64_t p = 0; p < size; p += 4) {
+      const double a = coefficient(p), b = coefficient(p + 1), c = coefficient(p + 2),
+                   d = coefficient(p + 3);
+      const double *const u = numbers(p), *const v = numbers(p + 1), *const w = numbers(p + 2),
+                          *const x = numbers(p + 3);
+      for (int64_t i = 0; i < n; ++i) to[i] += (a * u[i] + b * v[i]) + (c * w[i] + d * x[i]);
+    }
+  }
+
+  /// Adds the products of columns with a number of each row; `part` of the numbers by column have
+  /// gone before.
+  void AddByColumn(int64_t part, const CountedVector<double>& with) {
+    const int64_t n = chunk_.count;
     const auto num_groups = static_cast<int64_t>(layout_.design().groups.size());
+    double* const sums = sums_.data() + GlmTotals::kNumbers + part * layout_.num_columns();
+    const Eigen::Map<const Eigen::ArrayXd> factors(with.data(), n);
+    number_targets_.clear();
+    products_.resize(num_groups);
     for (int64_t g = 0; g < num_groups; ++g) {
-      double* const own = sums_.data() + GlmTotals::kNumbers + layout_.first_column(g);
+      double* const own = sums + layout_.first_column(g);
+      const bool has_codes = !chunk_.codes[g].empty(), has_numbers = !chunk_.numbers[g].empty();
+      const Eigen::Map<const Eigen::ArrayXd> x(NumbersOf(g), n);
+      if (!has_codes) {
+        // The sum of an array as it is begins where its memory is aligned, which is not always the
+        // same place; that of products begins with the first.
+        own[0] += (factors * x).sum();
+        continue;
+      }
+      const double* numbers = with.data();
+      if (has_numbers) {
+        products_[g].resize(n);
+        numbers = products_[g].data();
+        Eigen::Map<Eigen::ArrayXd>(products_[g].data(), n) = factors * x;
+      }
+      number_targets_.push_back({own, chunk_.codes[g].data(), numbers});
+    }
+    AddNumbersTo(number_targets_, n);
+  }
+
+  void AddDiagonal() {
+    AddByColumn(0, scores_);
+    AddByColumn(1, information_);
+    const int64_t n = chunk_.count;
+    const auto num_groups = static_cast<int64_t>(layout_.design().groups.size());
+    double* const sums = sums_.data() + GlmTotals::kNumbers + 2 * layout_.num_columns();
+    for (int64_t g = 0; g < num_groups; ++g) {
+      double* const own = sums + layout_.first_column(g);
       const double* const x = NumbersOf(g);
       const int32_t* const codes = CodesOf(g);
-      for (int64_t i = 0; i < chunk_.count; ++i) own[codes[i]] += scores_[i] * x[i];
+      for (int64_t i = 0; i < n; ++i) own[codes[i]] += information_[i] * x[i] * x[i];
     }
   }
 
@@ -237,16 +295,16 @@ class Adder {
 }  // namespace
 
 GlmSumsLayout::GlmSumsLayout(const GlmDesign& design, GlmPass pass) : design_(design), pass_(pass) {
-  int64_t column = 0;
   for (size_t g = 0; g < design.groups.size(); ++g) {
-    first_columns_.push_back(column);
-    column += design.NumColumns(design.groups[g]);
+    first_columns_.push_back(num_columns_);
+    num_columns_ += design.NumColumns(design.groups[g]);
     std::vector<int64_t>& alike = design.groups[g].factors.empty() ? plain_ : coded_;
     places_.push_back(static_cast<int64_t>(alike.size()));
     alike.push_back(static_cast<int64_t>(g));
   }
   for (const int64_t g : coded_) levels_.push_back(design.NumColumns(design.groups[g]));
-  if (pass == GlmPass::kGradient) size_ += column;
+  if (pass == GlmPass::kGradient) size_ += num_columns_;
+  if (pass == GlmPass::kDiagonal) size_ += 3 * num_columns_;
   if (pass < GlmPass::kRows) return;
   size_ += num_plain() * plain_width();
   for (const int64_t levels : levels_) {
@@ -320,9 +378,7 @@ int64_t GlmSums::RowOf(Column column) const {
 }
 
 double GlmSums::Gradient(Column column) const {
-  if (!layout_.has_products()) {
-    return sums_[GlmTotals::kNumbers + layout_.first_column(column.group) + column.level];
-  }
+  if (!layout_.has_products()) return sums_[PlaceOf(column)];
   return sums_[RowOf(column) + layout_.num_plain()];
 }
 

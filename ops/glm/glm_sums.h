@@ -17,6 +17,7 @@ namespace tenon {
 enum class GlmPass : uint8_t {
   kDeviance,  // none
   kGradient,  // X's by column, where s are the scores
+  kDiagonal,  // the gradient, and the Fisher information of each column with 1 and with itself
   kRows,      // sums of columns, of squares of those without factors, and of products with the
               // response, all without weights
   kNewton,    // the gradient and the Gram matrix X'WX, with the Fisher information and the scores
@@ -38,9 +39,10 @@ struct GlmTotals {
 };
 
 /// The order of the numbers in the sums of a pass: the totals, then for kGradient the gradient by
-/// column; for kRows, with 3 numbers for each of the K groups without factors (its sum, that of its
-/// squares, that of its products with the response), then 2 for each column of the others (sum and
-/// with the response); for those with products
+/// column; for kDiagonal the same, the information with 1 by column, and that with itself; for
+/// kRows, with 3 numbers for each of the K groups without factors (its sum, that of its squares,
+/// that of its products with the response), then 2 for each column of the others (sum and with the
+/// response); for those with products
 ///   K x (K + 1)    products of the numbers of the K groups with each other and with scores
 ///   L x (K + 1)    of each group with factors, for each of its L columns: the same
 /// where zeros fill rows of K + 1 up to a PaddedWidth, and for each two groups i <= j with factors
@@ -65,6 +67,7 @@ class GlmSumsLayout {
   bool is_coded(int64_t group) const { return !design_.groups[group].factors.empty(); }
   int64_t place(int64_t group) const { return places_[group]; }
   int64_t num_plain() const { return static_cast<int64_t>(plain_.size()); }
+  int64_t num_columns() const { return num_columns_; }
   /// How many numbers a plain or coded column has in kRows or with products, and where they begin.
   /// `index` is in plain_groups or coded_groups.
   int64_t plain_width() const { return pass_ == GlmPass::kRows ? 3 : PaddedWidth(num_plain() + 1); }
@@ -83,6 +86,7 @@ class GlmSumsLayout {
  private:
   const GlmDesign& design_;
   const GlmPass pass_;
+  int64_t num_columns_ = 0;
   std::vector<int64_t> plain_, coded_, places_, first_columns_, levels_, coded_rows_, pairs_;
   int64_t size_ = GlmTotals::kNumbers;
 };
@@ -116,6 +120,11 @@ class GlmSums {
   double Gradient(Column column) const;
   /// REQUIRES: the pass has products.
   double Product(Column a, Column b) const;
+  /// The information of a column with 1, and with itself. REQUIRES: the pass is kDiagonal.
+  double WithOne(Column column) const { return sums_[PlaceOf(column) + layout_.num_columns()]; }
+  double WithItself(Column column) const {
+    return sums_[PlaceOf(column) + 2 * layout_.num_columns()];
+  }
   /// The products of a column with the columns of a group with factors: that with column l is
   /// first[l * stride]. REQUIRES: the pass has products; the column's group has other factors.
   struct Products {
@@ -131,6 +140,9 @@ class GlmSums {
 
  private:
   int64_t RowOf(Column column) const;
+  int64_t PlaceOf(Column column) const {
+    return GlmTotals::kNumbers + layout_.first_column(column.group) + column.level;
+  }
 
   const GlmSumsLayout& layout_;
   absl::Span<const double> sums_;

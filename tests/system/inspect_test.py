@@ -47,7 +47,9 @@ def mistakes():
             ([SMALL + "0", "--print", "a"], f"there is no checkpoint '{SMALL}0', but "),
             ([SMALL + "0", "--print", "a"], "did you mean model.ckpt-42?"),
             ([SMALL + "0"], f"there is no checkpoint '{SMALL}0', but {SMALL}"),
-            ([SMALL, "--compare", SMALL + "0"], "--compare: there is no checkpoint")):
+            ([SMALL, "--compare", SMALL + "0"], "--compare: there is no checkpoint"),
+            ([SMALL, "--coefficients"], f"the checkpoint '{SMALL}' has no coefficients of a linear model"),
+            ([SMALL, "--coefficients", "--output", SMALL + "/c.csv"], f"--output: cannot write '{SMALL}/c.csv'")):
         code, lines, error = inspect(*arguments)
         assert code == 1 and not lines and message in error, (arguments, lines, error)
 

@@ -88,6 +88,26 @@ def same_on_any_number(folder):
     assert texts[0] == texts[1], texts
 
 
+def gradients_alone(folder):
+    """lbfgs, with a ridge and without: the same answer on any number of workers, and the same bits twice."""
+    (path,) = write_tables(folder, 30000, 1)
+    for penalty in ([], ["--ridge", "1"], ["--lasso", "0.001"]):
+        found, texts = [], []
+        for name, workers in (("one", 1), ("two", 2), ("three", 3), ("again", 3)):
+            out = os.path.join(folder, name)
+            fit(TENON, "launch", "--ps", "0", "--workers", workers, "--", TENON, "train", "linear", FORMULA, path,
+                "--family", "binomial", "--method", "lbfgs", "--quiet", "--model_dir", out, *penalty)
+            found.append(coefficients(out))
+            with open(os.path.join(out, "coefficients.csv"), encoding="utf-8") as file:
+                texts.append(file.read())
+        assert texts[2] == texts[3], texts
+        assert all(error == "" for _, error, _ in found[0].values()), found[0]
+        for other in found[1:]:
+            assert other.keys() == found[0].keys(), (other, found[0])
+            for key, (estimate, _, _) in found[0].items():
+                assert abs(float(other[key][0]) - float(estimate)) <= 1e-8, (key, other[key], estimate)
+
+
 def write_wide(folder, count, columns):
     """A table, and a formula of all products of two of its columns: a pass takes about a second."""
     path, draw = os.path.join(folder, "wide.csv"), random.Random(3)
@@ -195,4 +215,4 @@ def forty_workers(folder):
 
 if __name__ == "__main__":
     sys.exit(main([(case.__name__.replace("_", " "), in_a_folder(case))
-                   for case in (same_on_any_number, deaths, failures_end_all, forty_workers)]))
+                   for case in (same_on_any_number, gradients_alone, deaths, failures_end_all, forty_workers)]))

@@ -266,7 +266,7 @@ TEST(StreamFitTest, WhatDoesNotGoWithAStreamIsAnError) {
   EXPECT_THAT(error_of([](GlmOptions* o) { o->penalty.path = 10; }), HasSubstr("no path"));
   EXPECT_THAT(error_of([](GlmOptions* o) { o->penalty.ridge = 1; }),
               HasSubstr("--standardize numeric"));
-  EXPECT_THAT(error_of([](GlmOptions* o) { o->start = {{"x", 1}}; }), HasSubstr("begins at"));
+  EXPECT_THAT(error_of([](GlmOptions* o) { o->start.values = {1}; }), HasSubstr("begins at"));
   EXPECT_THAT(error_of([](GlmOptions* o) { o->stream->epochs = 0; }), HasSubstr("one epoch"));
   EXPECT_THAT(error_of([](GlmOptions* o) { o->stream->batch_rows = 0; }), HasSubstr("one row"));
   EXPECT_THAT(error_of([](GlmOptions* o) { o->stream->learning_rate = 0; }),

@@ -158,7 +158,7 @@ TEST(WriteGlmTest, AFolderHasAllThatThereIs) {
   TemporaryFolder folder;
   GlmResult fit = RFit("infert");
   fit.metrics = FlightsWithHistograms().metrics;
-  fit.iterations = {{1, 300.25, 0.5}, {2, 257.8, 1e-9}};
+  fit.iterations = {{1, 300.25, 0.5, 0.25}, {2, 257.8, 1e-9, 0.5}};
   StatusOr<std::vector<std::string>> written = WriteGlm(fit, folder / "deep/er");
   ASSERT_TRUE(written.ok()) << written.status();
   EXPECT_THAT(*written,
@@ -166,7 +166,7 @@ TEST(WriteGlmTest, AFolderHasAllThatThereIs) {
                           "roc.svg", "calibration.svg", "coefficients.svg", "covariance.npz"));
   EXPECT_EQ(ContentOf(folder / "deep/er/coefficients.csv"), CoefficientsCsv(fit));
   EXPECT_EQ(ContentOf(folder / "deep/er/iterations.csv"),
-            "pass,deviance,gradient_norm\n1,300.25,0.5\n2,257.8,1e-09\n");
+            "pass,deviance,gradient_norm,seconds\n1,300.25,0.5,0.25\n2,257.8,1e-09,0.5\n");
   StatusOr<NpzReader> npz = NpzReader::Open(folder / "deep/er/covariance.npz");
   ASSERT_TRUE(npz.ok()) << npz.status();
   EXPECT_THAT(npz->names(), ElementsAre("covariance", "estimates", "names"));

@@ -163,13 +163,15 @@ std::vector<size_t> ShownCoefficients(const GlmResult& result, bool all_of_them,
       }
     }
     // The first one of equals is taken.
-    std::sort(by_size.begin(), by_size.end(), [&](size_t a, size_t b) {
+    const auto most =
+        std::min(static_cast<size_t>(std::max<int64_t>(num_largest, 0)), by_size.size());
+    const auto end = by_size.begin() + static_cast<int64_t>(most);
+    std::partial_sort(by_size.begin(), end, by_size.end(), [&](size_t a, size_t b) {
       const double size_a = SizeOf(all[a]), size_b = SizeOf(all[b]);
       return size_a != size_b ? size_a > size_b : a < b;
     });
-    const auto most = static_cast<size_t>(std::max<int64_t>(num_largest, 0));
     StringSet terms;
-    for (size_t k = 0; k < std::min(most, by_size.size()); ++k) {
+    for (size_t k = 0; k < most; ++k) {
       is_shown[by_size[k]] = true;
       terms.insert(all[by_size[k]].term);
     }

@@ -124,8 +124,8 @@ class Descent {
 
 }  // namespace
 
-double ElasticNetResidual(const Eigen::VectorXd& gradient, const Eigen::VectorXd& b, double ridge,
-                          double lasso) {
+double ElasticNetResidual(const Eigen::Ref<const Eigen::VectorXd>& gradient,
+                          const Eigen::Ref<const Eigen::VectorXd>& b, double ridge, double lasso) {
   double residual = 0;
   for (int64_t j = 0; j < b.size(); ++j) {
     const double own = gradient[j] - ridge * b[j];

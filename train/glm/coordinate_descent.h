@@ -16,8 +16,8 @@ struct ElasticNetProblem {
 /// How far coefficients are from the minimum: the largest entry of the least subgradient, which is
 /// 0 there (the conditions of Karush, Kuhn and Tucker). `gradient` is that of the likelihood, c -
 /// Ab where it is quadratic.
-double ElasticNetResidual(const Eigen::VectorXd& gradient, const Eigen::VectorXd& b, double ridge,
-                          double lasso);
+double ElasticNetResidual(const Eigen::Ref<const Eigen::VectorXd>& gradient,
+                          const Eigen::Ref<const Eigen::VectorXd>& b, double ridge, double lasso);
 
 /// Minimises from `b` on, which gets the minimum, by coordinate descent with covariance updates and
 /// active sets (Friedman, Hastie and Tibshirani 2010). Where columns depend on each other, descent

@@ -121,7 +121,8 @@ StatusOr<GlmCovariance> LoadCovariance(const GlmEquation& equation, const std::s
                                        const FileContext& context) {
   const std::string path = JoinPath(folder, kCovarianceFile);
   if (!FileExists(path, context)) {
-    return NotFound("the model in '", folder, "' has no standard errors: there is no '", path, "'");
+    return NotFound("the model in '", folder, "' has no standard errors, as under a penalty and ",
+                    "by lbfgs: there is no '", path, "'");
   }
   TENON_ASSIGN_OR_RETURN(const NpzReader file, NpzReader::Open(path, context));
   TENON_ASSIGN_OR_RETURN(const Tensor names, file.Read("names"));

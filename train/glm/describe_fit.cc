@@ -51,11 +51,17 @@ class FitDescriber {
       result_->mcfadden_r2 = 1 - minus_twice / (result_->null_deviance - 2 * constant);
     }
     result_->robust = fitted_.squares.has_value();
-    result_->method = "newton";
+    const bool is_newton = fitted_.chosen.method != GlmMethod::kLbfgs;
+    result_->method = is_newton ? "newton" : "lbfgs";
+    result_->method_reason = fitted_.chosen.reason;
+    if (!is_newton) result_->newton_bytes = fitted_.chosen.newton_bytes;
     result_->converged = fit().converged;
     result_->objective = "maximum likelihood";
-    if (fitted_.penalised) DescribePenalty(fitted_, result_);
-    if (fitted_.stream) DescribeStream(fitted_, result_);
+    if (fitted_.stream) {
+      DescribeStream(fitted_, result_);
+    } else if (!fitted_.penalty.is_none()) {
+      DescribePenalty(fitted_, result_);
+    }
     ListCoefficients();
     Warn();
     if (fitted_.penalised || fitted_.stream) return AddInference({}, result_);
@@ -148,10 +154,12 @@ class FitDescriber {
         c.status = CoefficientStatus::kAliased;
         c.estimate = kNotGiven;
         c.standardised = kNotGiven;
-        c.sum_of = SumOf(j, fit().dependences[aliased - fit().aliased.begin()]);
+        const auto place = static_cast<size_t>(aliased - fit().aliased.begin());
+        if (place < fit().dependences.size()) c.sum_of = SumOf(j, fit().dependences[place]);
       }
       // The intercept is free of a penalty.
-      if ((fitted_.penalised || fitted_.stream) && c.estimate == 0 && columns[j].term >= 0) {
+      const bool may_be_zero = !fitted_.penalty.is_none() || fitted_.stream;
+      if (may_be_zero && c.estimate == 0 && columns[j].term >= 0) {
         c.status = CoefficientStatus::kZero;
       }
       result_->coefficients.push_back(std::move(c));
@@ -226,7 +234,7 @@ class FitDescriber {
       result_->warnings.push_back(StrCat(fitted_.totals.num_weightless, " rows have no weight"));
     }
     WarnOfSingleLevels();
-    if (fitted_.penalised || fitted_.stream) return;
+    if (!fitted_.penalty.is_none() || fitted_.stream) return;
     if (!fit().aliased.empty()) result_->warnings.push_back(WarningOfAliased());
     for (std::string& warning : DoubtsOf(fitted_)) result_->warnings.push_back(std::move(warning));
     size_t num_left_out = 0;

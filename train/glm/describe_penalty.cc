@@ -120,9 +120,12 @@ void NamePenalty(const GlmPenalty& penalty, double lambda, GlmResult* result) {
 void DescribePenalty(const FittedGlm& fitted, GlmResult* result) {
   const PenalisedFits& fits = *fitted.penalised;
   NamePenalty(fitted.penalty, fits.fit.lambda, result);
-  result->method = result->ridge > 0 || (result->lambda > 0 && result->alpha == 0)
-                       ? "newton"
-                       : "newton and coordinate descent";
+  const bool has_sizes = result->ridge == 0 && (result->lambda == 0 || result->alpha > 0);
+  if (fitted.chosen.method == GlmMethod::kLbfgs) {
+    result->method = has_sizes ? "lbfgs (OWL-QN)" : "lbfgs";
+  } else {
+    result->method = has_sizes ? "newton and coordinate descent" : "newton";
+  }
   result->objective = ObjectiveText(fitted);
   result->penalty_residual = fits.fit.residual;
   result->aic = result->bic = kNotGiven;

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/glm/fit_checkpoint.h"
 
+#include <algorithm>
+#include <memory>
 #include <utility>
+#include <vector>
 
 #include "core/base/strings.h"
 #include "data/files/file.h"
@@ -12,6 +15,7 @@ namespace tenon {
 namespace {
 
 constexpr std::chrono::seconds kPause{1};
+constexpr int kMostPart = 10;  // of the time, one part is for saving
 
 std::string FitText(std::string_view fit, const std::vector<TableFile>& files) {
   table::FitCheckpoint message;
@@ -37,7 +41,12 @@ StatusOr<std::optional<FitCheckpoint::Saved>> FitCheckpoint::Load() const {
     return DataLoss("'", path_, "' is no checkpoint of a fit, or damaged; remove it to begin anew");
   }
   Saved saved = {message.pass(), {}};
-  for (const auto& [name, value] : message.coefficients()) saved.coefficients[name] = value;
+  std::vector<std::string> names;
+  for (const auto& [name, value] : message.coefficients()) {
+    names.push_back(name);
+    saved.coefficients.values.push_back(value);
+  }
+  saved.coefficients.names = std::make_shared<const std::vector<std::string>>(std::move(names));
   message.clear_pass();
   message.clear_coefficients();
   if (message.SerializeAsString() != fit_) return std::nullopt;
@@ -45,13 +54,18 @@ StatusOr<std::optional<FitCheckpoint::Saved>> FitCheckpoint::Load() const {
 }
 
 Status FitCheckpoint::Save(int64_t pass, const GlmPoint& coefficients) {
-  if (clock_.Now() < next_) return OkStatus();
+  const Clock::Time begin = clock_.Now();
+  if (begin < next_) return OkStatus();
   table::FitCheckpoint message;
   message.ParseFromString(fit_);
   message.set_pass(pass);
-  for (const auto& [name, value] : coefficients) (*message.mutable_coefficients())[name] = value;
+  for (size_t i = 0; i < coefficients.values.size(); ++i) {
+    (*message.mutable_coefficients())[(*coefficients.names)[i]] = coefficients.values[i];
+  }
   TENON_RETURN_IF_ERROR(WriteStringToFile(path_, message.SerializeAsString()));
-  next_ = clock_.Now() + kPause;
+  // Millions of coefficients must not have a fit do nothing else.
+  const Clock::Time end = clock_.Now();
+  next_ = end + std::max<Clock::Time::duration>(kPause, kMostPart * (end - begin));
   return OkStatus();
 }
 

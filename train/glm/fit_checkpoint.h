@@ -31,7 +31,7 @@ class FitCheckpoint {
   /// The content of the file; nothing where there is none, where it is of another fit, or where one
   /// of the table's files was changed since. DataLoss for a file that is no checkpoint.
   StatusOr<std::optional<Saved>> Load() const;
-  /// Saves, at most once a second.
+  /// Saves, at most once a second and in a tenth of the time.
   Status Save(int64_t pass, const GlmPoint& coefficients);
   /// Removes the file, if there is one.
   Status Remove() const;

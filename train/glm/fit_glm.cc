@@ -6,6 +6,7 @@
 #include <cmath>
 #include <utility>
 
+#include "core/base/hash_map.h"
 #include "core/base/strings.h"
 #include "data/table_places/rejects_file.h"
 #include "data/table_places/table_places.h"
@@ -18,6 +19,7 @@
 #include "train/glm/evaluate_glm.h"
 #include "train/glm/fisher_scoring.h"
 #include "train/glm/glm_model.h"
+#include "train/glm/quasi_newton.h"
 
 namespace tenon {
 namespace {
@@ -38,7 +40,6 @@ class Fitter {
   }
 
   StatusOr<GlmResult> Fit(std::string_view formula, const std::vector<std::string>& files) {
-    const Clock::Time begin = MachineClock().Now();
     TENON_RETURN_IF_ERROR(CheckLink(options_.family, link_));
     TENON_RETURN_IF_ERROR(CheckPenalty(options_.penalty));
     if (options_.robust && !options_.penalty.is_none()) {
@@ -60,11 +61,15 @@ class Fitter {
     result_.equation =
         EquationOf(fitted_, result_.formula, options_.weights, tasks_->schema(), columns_, kinds_);
     TENON_RETURN_IF_ERROR(AddMetrics());
-    result_.seconds = std::chrono::duration<double>(MachineClock().Now() - begin).count();
+    result_.seconds = Seconds();
     return std::move(result_);
   }
 
  private:
+  double Seconds() const {
+    return std::chrono::duration<double>(MachineClock().Now() - begin_).count();
+  }
+
   StatusOr<std::vector<double>> Pass(const GlmSumsLayout& layout,
                                      absl::Span<const double> coefficients) {
     result_.bytes_of_sums = std::max(result_.bytes_of_sums, layout.size() * 8);
@@ -267,12 +272,17 @@ class Fitter {
                                         absl::Span<const double> coefficients) {
       return Pass(layout, coefficients);
     };
+    if (options_.stream) return SolveByStream();
+    TENON_ASSIGN_OR_RETURN(fitted_.chosen,
+                           ChooseMethod(*fitted_.model, options_.penalty, options_.method));
+    if (options_.progress) SetNames();
     const auto progress = [this](int number, double deviance, double gradient,
                                  const Eigen::VectorXd& coefficients) {
-      result_.iterations.push_back({number, deviance, gradient});
+      result_.iterations.push_back({number, deviance, gradient, Seconds()});
       if (options_.progress) options_.progress(result_.iterations.back(), PointOf(coefficients));
     };
-    if (options_.stream) return SolveByStream();
+    if (options_.notice && !fitted_.chosen.notice.empty()) options_.notice(fitted_.chosen.notice);
+    if (fitted_.chosen.method == GlmMethod::kLbfgs) return SolveByGradients(pass, progress);
     if (!options_.penalty.is_none()) {
       PenalisedScoringOptions options;
       options.progress = progress;
@@ -294,11 +304,34 @@ class Fitter {
     return OkStatus();
   }
 
+  /// Goes by gradients alone. `progress` is that of QuasiNewtonOptions.
+  template <typename Progress>
+  Status SolveByGradients(const GlmSumsFunction& pass, const Progress& progress) {
+    if (options_.robust) {
+      return InvalidArgument("robust standard errors want --method newton: lbfgs",
+                             fitted_.chosen.reason.empty() ? "" : ", taken since ",
+                             fitted_.chosen.reason, ", gives none");
+    }
+    double intercept = StartOfIntercept();
+    if (fitted_.formula.has_intercept && !fitted_.formula.offsets.empty()) {
+      TENON_ASSIGN_OR_RETURN(intercept, FindNullIntercept());
+    }
+    QuasiNewtonOptions options;
+    options.progress = progress;
+    if (!options_.start.empty()) options.start = Start();
+    TENON_ASSIGN_OR_RETURN(PenalisedFits fits,
+                           FitByQuasiNewton(*fitted_.model, intercept, fitted_.totals,
+                                            options_.penalty, pass, options));
+    fitted_.SetPenalised(std::move(fits));
+    return OkStatus();
+  }
+
   Status SolveByStream() {
     const StreamFitOptions& options = *options_.stream;
+    if (options_.progress) SetNames();
     const auto progress = [this](int64_t epoch, double deviance,
                                  const std::vector<double>& coefficients) {
-      result_.iterations.push_back({epoch, deviance, kNotGiven});
+      result_.iterations.push_back({epoch, deviance, kNotGiven, Seconds()});
       const Eigen::Map<const Eigen::VectorXd> at(coefficients.data(),
                                                  static_cast<int64_t>(coefficients.size()));
       if (options_.progress) options_.progress(result_.iterations.back(), PointOf(at));
@@ -345,7 +378,7 @@ class Fitter {
     TENON_ASSIGN_OR_RETURN(GlmEvaluation evaluation,
                            EvaluateGlm(*result_.equation, options_.evaluation,
                                        {options_.max_rejects, options_.unit_bytes, options_.memory,
-                                        options_.devices, options_.make_session}));
+                                        tasks_->devices(), options_.make_session}));
     result_.metrics.push_back(std::move(evaluation.metrics));
     if (!evaluation.gaps.empty()) {
       result_.warnings.push_back(StrCat("evaluation: ", evaluation.gaps));
@@ -357,11 +390,14 @@ class Fitter {
     return NameOfColumn(fitted_.formula, fitted_.model->variables(),
                         fitted_.model->columns()[column]);
   }
+  void SetNames() {
+    std::vector<std::string> names;
+    for (size_t j = 0; j < fitted_.model->columns().size(); ++j) names.push_back(ColumnName(j));
+    names_ = std::make_shared<const std::vector<std::string>>(std::move(names));
+  }
   GlmPoint PointOf(const Eigen::VectorXd& coefficients) const {
     const Eigen::VectorXd estimates = fitted_.model->ToUnits(coefficients);
-    GlmPoint point;
-    for (int64_t j = 0; j < estimates.size(); ++j) point[ColumnName(j)] = estimates[j];
-    return point;
+    return {names_, {estimates.begin(), estimates.end()}};
   }
 
   Eigen::VectorXd Start() const {
@@ -371,9 +407,13 @@ class Fitter {
       if (fitted_.formula.has_intercept) start[0] = StartOfIntercept();
       return start;
     }
+    StringMap<double> values;
+    for (size_t i = 0; i < options_.start.values.size(); ++i) {
+      values[(*options_.start.names)[i]] = options_.start.values[i];
+    }
     for (size_t j = 0; j < size; ++j) {
-      const auto found = options_.start.find(ColumnName(j));
-      if (found != options_.start.end()) start[static_cast<int64_t>(j)] = found->second;
+      const auto found = values.find(ColumnName(j));
+      if (found != values.end()) start[static_cast<int64_t>(j)] = found->second;
     }
     return fitted_.model->FromUnits(start);
   }
@@ -417,21 +457,24 @@ class Fitter {
 
   /// The intercept that is best beside the offsets.
   StatusOr<double> FindNullIntercept() {
+    if (null_intercept_) return *null_intercept_;
     GlmDesign alone = fitted_.model->design();
     alone.groups = {{}};
     std::vector<double> coefficients = {StartOfIntercept()};
-    const GlmSumsLayout layout(alone, GlmPass::kNewton);
+    const GlmSumsLayout layout(alone, GlmPass::kDiagonal);
     for (int i = 0; i < kMostNullPasses; ++i) {
       TENON_ASSIGN_OR_RETURN(const std::vector<double> numbers, Pass(layout, coefficients));
       const GlmSums sums(layout, numbers);
-      const double step = sums.Gradient({0}) / sums.Product({0}, {0});
+      const double step = sums.Gradient({0}) / sums.WithItself({0});
       coefficients[0] += step;
       if (std::abs(step) <= 1e-12 * (1 + std::abs(coefficients[0]))) break;
     }
+    null_intercept_ = coefficients[0];
     return coefficients[0];
   }
 
   const GlmOptions& options_;
+  const Clock::Time begin_ = MachineClock().Now();
   const GlmLink link_;
   GlmResult result_;
   FormulaColumns columns_;
@@ -440,6 +483,8 @@ class Fitter {
   std::vector<int64_t> first_lines_;  // by unit
   ColumnKinds kinds_;
   FittedGlm fitted_;
+  std::shared_ptr<const std::vector<std::string>> names_;  // of columns, for points
+  std::optional<double> null_intercept_;                   // once found
 };
 
 }  // namespace

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -12,6 +12,7 @@
 #include "core/base/status.h"
 #include "data/table/table_format.h"
 #include "ops/glm/glm_family.h"
+#include "train/glm/fit_method.h"
 #include "train/glm/glm_penalty.h"
 #include "train/glm/glm_result.h"
 #include "train/glm/stream_fit.h"
@@ -27,8 +28,13 @@ enum class SeparatedLevels : uint8_t {
   kError,  // InvalidArgument names them
 };
 
-/// Coefficients in the units of the data by their names.
-using GlmPoint = std::map<std::string, double>;
+/// Coefficients in the units of the data. All points of a fit share the names.
+struct GlmPoint {
+  std::shared_ptr<const std::vector<std::string>> names;
+  std::vector<double> values;
+
+  bool empty() const { return values.empty(); }
+};
 
 struct GlmOptions {
   GlmFamily family = GlmFamily::kGaussian;
@@ -38,6 +44,7 @@ struct GlmOptions {
   double level = 0.95;  // of confidence intervals
   /// Under a penalty no level is left out, and there are no standard errors.
   GlmPenalty penalty = {};
+  GlmMethod method = GlmMethod::kAuto;
   /// White's sandwich in place of the inverse information: HC1, with n / (n - p).
   bool robust = false;
   /// FTRL in place of an exact fit, without inference; `start` and `robust` do not go with it.
@@ -64,6 +71,8 @@ struct GlmOptions {
   GlmPoint start = {};
   /// Called after each pass of the fit, with the coefficients that it was at.
   std::function<void(const GlmIteration& iteration, const GlmPoint& at)> progress = nullptr;
+  /// Called with a line about what is about to take much memory.
+  std::function<void(const std::string& line)> notice = nullptr;
 };
 
 /// Fits a generalised linear model to the tables in `files` (FindTableFiles), as R's glm() does.

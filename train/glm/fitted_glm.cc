@@ -11,6 +11,7 @@ void FittedGlm::SetPenalised(PenalisedFits fits) {
   fit.deviance = fits.fit.deviance;
   fit.passes = fits.passes;
   fit.converged = fits.fit.converged;
+  if (penalty.is_none()) fit.aliased = fits.empty;
   penalised = std::move(fits);
 }
 

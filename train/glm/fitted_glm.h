@@ -7,6 +7,7 @@
 
 #include "ops/glm/glm_sums.h"
 #include "train/glm/fisher_scoring.h"
+#include "train/glm/fit_method.h"
 #include "train/glm/formula.h"
 #include "train/glm/glm_model.h"
 #include "train/glm/glm_penalty.h"
@@ -33,8 +34,10 @@ struct FittedGlm {
   std::vector<SeparatedLevel> separated;
   FisherScoringFit fit;
   GlmPenalty penalty;
-  std::optional<PenalisedFits> penalised;  // with a penalty; then `fit` has no inverse
-  std::optional<StreamFit> stream;         // then `fit` has no inverse
+  ChosenMethod chosen;
+  /// With a penalty, or by a method that knows no information; then `fit` has no inverse.
+  std::optional<PenalisedFits> penalised;
+  std::optional<StreamFit> stream;  // then `fit` has no inverse
   /// With robust standard errors: the products of columns with the squares of scores.
   std::optional<ArrowMatrix> squares;
 

@@ -66,6 +66,7 @@ struct GlmIteration {
   int64_t pass = 0;
   double deviance = 0;
   double gradient_norm = 0;
+  double seconds = 0;  // since the fit began
 };
 
 /// A fit of a path of penalties.
@@ -136,7 +137,11 @@ struct GlmResult {
   double f_statistic = kNotGiven, f_p_value = kNotGiven, f_log10_p = kNotGiven;
   int64_t f_df1 = 0, f_df2 = 0;
 
-  std::string method;  // "newton"
+  std::string method;  // "newton", with a penalty also "newton and coordinate descent"; "lbfgs"
+  std::string method_reason;  // why the method is not newton, where it chose itself
+  /// Bytes of the sums that newton wants, which gives standard errors, where there are none since
+  /// the method had gradients alone.
+  std::optional<int64_t> newton_bytes;
   bool converged = false;
   std::optional<GlmStreamReport> stream;  // of method "ftrl", which does not converge
   std::vector<GlmIteration> iterations;
@@ -163,7 +168,7 @@ struct GlmResult {
     return ridge > 0 || lasso > 0 || lambda > 0 || !std::isnan(penalty_residual);
   }
   /// Whether there are standard errors and what follows from them.
-  bool has_inference() const { return !is_penalised() && !stream; }
+  bool has_inference() const { return !is_penalised() && !newton_bytes && !stream; }
   /// The number of coefficients that are estimated: those of the covariance.
   int64_t NumEstimated() const;
 };

@@ -198,6 +198,7 @@ StatusOr<std::string> ModelJson(const GlmResult& result) {
   if (!equation.weights.empty()) json.Add("weights", equation.weights);
   if (!equation.response_levels.empty()) json.Add("response_levels", equation.response_levels);
   json.Add("objective", result.objective);
+  json.Add("method", result.method);
   json.Add("converged", result.converged);
   TENON_RETURN_IF_ERROR(CheckUtf8("the column", equation.columns));
   TENON_RETURN_IF_ERROR(CheckUtf8("the level of the response", equation.response_levels));

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "train/glm/coordinate_descent.h"
+#include "train/glm/penalty_factors.h"
 
 namespace tenon {
 namespace {
@@ -18,19 +19,6 @@ constexpr double kDescentPart = 1e-2;
 constexpr double kGoodResidual = 1e-7;
 /// Newton's steps without absolute values square a residual: from here the next one is rounding.
 constexpr double kSquaredTolerance = 1e-9;
-/// glmnet's sequence of lambdas, and its ends before the last: nearly all is explained, or the next
-/// lambda explains no more.
-constexpr double kLeastLambda = 1e-4, kLeastLambdaOfFewRows = 1e-2, kLeastAlpha = 1e-3;
-constexpr size_t kLeastPath = 5;
-constexpr double kMostExplained = 0.999, kLeastGain = 1e-5;
-/// A variance below this part of the mean square is that of a constant column.
-constexpr double kLeastVariance = 1e-13;
-
-/// The factors of the penalty on standardised coefficients.
-struct Factors {
-  double lambda, ridge, lasso;
-};
-
 class PenalisedScoring {
  public:
   PenalisedScoring(const GlmModel& model, const GlmTotals& totals, const GlmPenalty& penalty,
@@ -51,7 +39,7 @@ class PenalisedScoring {
     TENON_RETURN_IF_ERROR(Start(intercept));
     if (penalty_.ridge > 0) {
       TENON_RETURN_IF_ERROR(GoOn());
-      const Factors f = {0, penalty_.ridge, 0};
+      const PenaltyFactors f = {0, penalty_.ridge, 0};
       TENON_RETURN_IF_ERROR(Refine(f, std::max(options_.tolerance, kSquaredTolerance), false));
       fits_.fit = FitOf(f);
       if (fits_.fit.converged) TakeLastStep(f);
@@ -98,20 +86,9 @@ class PenalisedScoring {
   }
 
   void SetScales(const LikelihoodApproximation& at) {
-    const Eigen::VectorXd squares = at.information.Diagonal();
-    for (int64_t j = first_; j < size_; ++j) {
-      const DesignColumn& column = model_.columns()[j];
-      const bool has_number =
-          std::any_of(column.levels.begin(), column.levels.end(), [](auto l) { return l < 0; });
-      if (penalty_.standardised == StandardisedColumns::kNone) {
-        scales_[j] = 1 / model_.deviation(j);
-      } else if (penalty_.standardised == StandardisedColumns::kAll || has_number) {
-        const double mean = at.information_with_one[j] / at.information_of_one;
-        const double square = squares[j] / at.information_of_one;
-        const double variance = square - mean * mean;
-        if (variance > kLeastVariance * square) scales_[j] = std::sqrt(variance);
-      }
-    }
+    scales_ =
+        PenaltyScales(model_, penalty_.standardised,
+                      {at.information_of_one, at.information_with_one, at.information.Diagonal()});
   }
 
   /// Has the coefficients count as the penalty counts them.
@@ -142,27 +119,22 @@ class PenalisedScoring {
     return here_.deviance - 2 * here_.gradient.dot(step) + step.dot(change);
   }
 
-  double ObjectiveOf(double deviance, const Eigen::VectorXd& at, const Factors& f) const {
-    const auto b = at.tail(size_ - first_);
-    return deviance / 2 + f.ridge / 2 * b.squaredNorm() + f.lasso * b.lpNorm<1>();
+  double ObjectiveOf(double deviance, const Eigen::VectorXd& at, const PenaltyFactors& f) const {
+    return deviance / 2 + PenaltyAt(f, at, first_);
   }
-  double ObjectiveAt(const LikelihoodApproximation& at, const Factors& f) const {
+  double ObjectiveAt(const LikelihoodApproximation& at, const PenaltyFactors& f) const {
     return ObjectiveOf(at.deviance, at.at, f);
   }
   /// The objective elsewhere by the approximation here.
-  double ObjectiveFromHere(const Eigen::VectorXd& to, const Factors& f) const {
+  double ObjectiveFromHere(const Eigen::VectorXd& to, const PenaltyFactors& f) const {
     const Eigen::VectorXd step = to - here_.at;
     return ObjectiveOf(DevianceAfter(step, here_.information.Times(step)), to, f);
   }
 
   double unit() const { return fits_.weight * fits_.response_deviation; }
 
-  double ResidualHere(const Factors& f) const {
-    const int64_t rest = size_ - first_;
-    const double own =
-        ElasticNetResidual(here_.gradient.tail(rest), here_.at.tail(rest), f.ridge, f.lasso);
-    const double of_intercept = first_ == 1 ? std::abs(here_.gradient[0]) : 0;
-    return std::max(own, of_intercept) / unit();
+  double ResidualHere(const PenaltyFactors& f) const {
+    return PenaltyResidual(f, here_.gradient, here_.at, first_) / unit();
   }
 
   void Report() const {
@@ -172,12 +144,12 @@ class PenalisedScoring {
   }
 
   /// The minimum of the approximation here and the penalty.
-  Eigen::VectorXd MinimumFromHere(const Factors& f, double tolerance) const {
+  Eigen::VectorXd MinimumFromHere(const PenaltyFactors& f, double tolerance) const {
     return f.lasso > 0 ? LassoFromHere(f, tolerance) : RidgeFromHere(f);
   }
 
   /// The intercept is free: the others' problem is what is left when it is taken out.
-  Eigen::VectorXd LassoFromHere(const Factors& f, double tolerance) const {
+  Eigen::VectorXd LassoFromHere(const PenaltyFactors& f, double tolerance) const {
     const int64_t rest = size_ - first_;
     const Eigen::MatrixXd information = here_.information.Dense();
     Eigen::MatrixXd gram = information.bottomRightCorner(rest, rest);
@@ -201,7 +173,7 @@ class PenalisedScoring {
 
   /// The levels of the largest factor are taken out first, which leaves a small problem where there
   /// are thousands of them.
-  Eigen::VectorXd RidgeFromHere(const Factors& f) const {
+  Eigen::VectorXd RidgeFromHere(const PenaltyFactors& f) const {
     Eigen::VectorXd ridge = Eigen::VectorXd::Constant(size_, f.ridge);
     ridge.head(first_).setZero();
     const ArrowMatrix& gram = here_.information;
@@ -219,7 +191,7 @@ class PenalisedScoring {
   }
 
   /// Goes from here to the minimum; `by_gram` without passes, for a linear model.
-  Status Refine(const Factors& f, double tolerance, bool by_gram) {
+  Status Refine(const PenaltyFactors& f, double tolerance, bool by_gram) {
     now_ = f;
     double residual = ResidualHere(f);
     for (int step = 0; residual > tolerance && step < options_.max_passes; ++step) {
@@ -238,14 +210,14 @@ class PenalisedScoring {
 
   /// Sets the result to where one step more leads, without a pass. The residual that is said is the
   /// one before it, which is larger.
-  void TakeLastStep(const Factors& f) {
+  void TakeLastStep(const PenaltyFactors& f) {
     MoveByGram(RidgeFromHere(f));
     const double residual = fits_.fit.residual;
     fits_.fit = FitOf(f);
     fits_.fit.residual = residual;
   }
 
-  Status MoveTowards(Eigen::VectorXd to, const Factors& f) {
+  Status MoveTowards(Eigen::VectorXd to, const PenaltyFactors& f) {
     const double before = ObjectiveAt(here_, f);
     LikelihoodApproximation next;
     for (int halvings = 0;; ++halvings) {
@@ -260,7 +232,7 @@ class PenalisedScoring {
     return OkStatus();
   }
 
-  PenalisedFit FitOf(const Factors& f) const {
+  PenalisedFit FitOf(const PenaltyFactors& f) const {
     PenalisedFit fit;
     fit.lambda = f.lambda;
     fit.standardised = here_.at;
@@ -283,65 +255,29 @@ class PenalisedScoring {
     return OkStatus();
   }
 
-  Factors FactorsOf(double lambda) const {
-    return {lambda, lambda * (1 - penalty_.alpha) * fits_.weight / fits_.response_deviation,
-            lambda * penalty_.alpha * fits_.weight};
-  }
-
-  /// The lambdas of a path, from the largest down, with the one that was asked for.
-  std::vector<double> Lambdas() const {
-    if (penalty_.path == 0) return {penalty_.lambda};
-    const double most = here_.gradient.tail(size_ - first_).lpNorm<Eigen::Infinity>() /
-                        fits_.weight / std::max(penalty_.alpha, kLeastAlpha);
-    const double ratio =
-        num_rows_ < static_cast<double>(size_ - first_) ? kLeastLambdaOfFewRows : kLeastLambda;
-    std::vector<double> lambdas;
-    for (int64_t k = 0; k < penalty_.path; ++k) {
-      const double part =
-          penalty_.path == 1 ? 0 : static_cast<double>(k) / static_cast<double>(penalty_.path - 1);
-      lambdas.push_back(most * std::pow(ratio, part));
-    }
-    if (penalty_.lambda > 0) {
-      const auto place = std::find_if(lambdas.begin(), lambdas.end(),
-                                      [&](double own) { return own <= penalty_.lambda; });
-      if (place == lambdas.end() || *place != penalty_.lambda) {
-        lambdas.insert(place, penalty_.lambda);
-      }
-    }
-    return lambdas;
-  }
-
-  double ExplainedBy(const PenalisedFit& fit) const {
-    return 1 - fit.deviance / fits_.null_deviance;
-  }
-
-  bool IsAtEnd() const {
-    const std::vector<PenalisedFit>& path = fits_.path;
-    if (path.size() < kLeastPath) return false;
-    const double last = ExplainedBy(path.back()), before = ExplainedBy(path[path.size() - 2]);
-    const bool is_binomial = model_.design().family == GlmFamily::kBinomial;
-    return last > kMostExplained || last - before < kLeastGain * (is_binomial ? 1 : last);
-  }
-
   Status FollowPath() {
     const bool has_path = penalty_.path > 0;
+    const GlmFamily family = model_.design().family;
     bool is_at_end = false;
     Eigen::VectorXd of_result;
-    Factors result = {};
-    for (const double lambda : Lambdas()) {
+    PenaltyFactors result = {};
+    std::vector<double> deviances;
+    for (const double lambda :
+         LambdasOf(penalty_, here_.gradient, first_, fits_.weight, num_rows_)) {
       const bool is_wanted = lambda == penalty_.lambda;
       if (is_at_end && !is_wanted) continue;
-      const Factors f = FactorsOf(lambda);
+      const PenaltyFactors f = FactorsOf(penalty_, lambda, fits_.weight, fits_.response_deviation);
       const bool by_gram = has_path && is_gaussian_;
       TENON_RETURN_IF_ERROR(
           Refine(f, is_wanted || by_gram ? options_.tolerance : options_.path_tolerance, by_gram));
       if (has_path) fits_.path.push_back(FitOf(f));
+      deviances.push_back(here_.deviance);
       if (penalty_.lambda == 0 || is_wanted) {
         fits_.fit = FitOf(f);
         result = f;
         of_result = here_.at;
       }
-      is_at_end = is_at_end || (has_path && IsAtEnd());
+      is_at_end = is_at_end || (has_path && IsEndOfPath(deviances, fits_.null_deviance, family));
       if (is_at_end && (penalty_.lambda == 0 || lambda <= penalty_.lambda)) break;
     }
     if (has_path && is_gaussian_) {
@@ -364,7 +300,7 @@ class PenalisedScoring {
   const bool is_gaussian_;
   Eigen::VectorXd scales_;  // a standardised coefficient is so often one of the design
   LikelihoodApproximation here_;
-  Factors now_ = {};
+  PenaltyFactors now_ = {};
   PenalisedFits fits_;
 };
 

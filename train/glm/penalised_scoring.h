@@ -46,6 +46,7 @@ struct PenalisedFits {
   double start_deviance = 0;       // where all coefficients but the intercept are 0
   double response_deviation = 1;   // as the objective of a gaussian elastic net has it
   double weight = 0;               // the sum of weights, which multiplies lambda
+  std::vector<int64_t> empty;      // columns that are 0 in all rows, as far as a method has seen
   int passes = 0;
 };
 

@@ -71,8 +71,10 @@ std::string DataText(const GlmResult& result) {
 
 std::string MethodText(const GlmResult& result) {
   const int64_t estimated = result.NumEstimated();
-  std::string text = StrCat(result.method, ", ", CountText(estimated),
-                            estimated == 1 ? " coefficient" : " coefficients");
+  std::string text =
+      StrCat(result.method,
+             result.method_reason.empty() ? ", " : StrCat(", since ", result.method_reason, "; "),
+             CountText(estimated), estimated == 1 ? " coefficient" : " coefficients");
   if (result.bytes_of_sums > 0) StrAppend(&text, ", ", BytesText(result.bytes_of_sums), " of sums");
   if (result.stream) {
     const GlmStreamReport& stream = *result.stream;
@@ -88,7 +90,8 @@ std::string MethodText(const GlmResult& result) {
     const GlmIteration& last = result.iterations.back();
     StrAppend(
         &text, "; ", last.pass, last.pass == 1 ? " pass" : " passes", ", deviance ",
-        SignificantText(last.deviance, 7, 4), result.is_penalised() ? ", residual " : ", gradient ",
+        SignificantText(last.deviance, 7, 4),
+        result.has_inference() ? ", gradient " : ", residual ",
         absl::StrFormat("%.0e", std::isnan(result.penalty_residual) ? last.gradient_norm
                                                                     : result.penalty_residual));
   }
@@ -151,6 +154,15 @@ Lines HeaderLines(const GlmResult& result, int64_t width) {
   if (result.robust) {
     AddLabelled("errors", "robust standard errors (HC1): White's sandwich x n / (n - p)", width,
                 &lines);
+  }
+  if (result.newton_bytes && !result.is_penalised()) {
+    AddLabelled(
+        "errors",
+        StrCat("no standard errors, tests and intervals: they want the products of all pairs "
+               "of columns, and lbfgs has gradients alone; --method newton has them, in ",
+               BytesText(*result.newton_bytes),
+               " of sums. Columns that are sums of others are not looked for"),
+        width, &lines);
   }
   AddLabelled("method", MethodText(result), width, &lines);
   return lines;

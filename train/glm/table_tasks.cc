@@ -19,7 +19,8 @@ namespace tenon {
 namespace {
 
 // In the order of GlmPass.
-constexpr const char* kPassNames[] = {"deviance", "gradient", "rows", "newton", "squares"};
+constexpr const char* kPassNames[] = {"deviance", "gradient", "diagonal",
+                                      "rows",     "newton",   "squares"};
 
 /// A table has so many parts, unless these would be smaller or larger than is good: enough for
 /// tens of workers to have about as much work each.

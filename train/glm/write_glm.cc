@@ -110,9 +110,10 @@ std::string TermsCsv(const GlmResult& result) {
 }
 
 std::string IterationsCsv(const GlmResult& result) {
-  std::string csv = "pass,deviance,gradient_norm\n";
+  std::string csv = "pass,deviance,gradient_norm,seconds\n";
   for (const GlmIteration& i : result.iterations) {
-    csv += CsvLineOf({StrCat(i.pass), CsvNumber(i.deviance), CsvNumber(i.gradient_norm)});
+    csv += CsvLineOf(
+        {StrCat(i.pass), CsvNumber(i.deviance), CsvNumber(i.gradient_norm), CsvNumber(i.seconds)});
   }
   return csv;
 }
