@@ -8,9 +8,6 @@
 namespace tenon {
 namespace {
 
-/// Parts of a dependence below this, of columns of length 1, are rounding.
-constexpr double kLeastPart = 1e-6;
-
 Eigen::VectorXd InverseOf(const Eigen::VectorXd& own) {
   return (own.array() > 0).select(own.cwiseInverse(), 0);
 }
@@ -62,7 +59,8 @@ ColumnSum ArrowCholesky::Dependence(int64_t aliased) const {
   }
   const double length = std::sqrt(gram_.others(place, place));
   for (int64_t l = 0; l < count; ++l) {
-    if (std::abs(of_levels[l]) * std::sqrt(gram_.own[l]) < kLeastPart * length) continue;
+    if (std::abs(of_levels[l]) * std::sqrt(gram_.own[l]) < OrderedCholesky::kLeastPart * length)
+      continue;
     sum.parts.push_back({begin + l, of_levels[l]});
   }
   return sum;

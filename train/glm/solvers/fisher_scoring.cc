@@ -10,7 +10,6 @@
 namespace tenon {
 namespace {
 
-constexpr int kMostHalvings = 30;
 /// A coefficient that grows without end still changes by this part of itself when a step changes
 /// the deviance by no more than that part, and the information about it is this part of what it
 /// was.

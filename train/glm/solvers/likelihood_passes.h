@@ -58,6 +58,9 @@ class LikelihoodPasses {
   int passes_ = 0;
 };
 
+/// A step that makes a deviance worse is halved so often at most.
+inline constexpr int kMostHalvings = 30;
+
 /// Whether a deviance, or what else becomes less by steps, has risen by more than rounding.
 bool IsWorseDeviance(double deviance, double before);
 

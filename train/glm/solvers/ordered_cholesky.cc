@@ -8,8 +8,6 @@
 namespace tenon {
 namespace {
 
-/// Parts of a dependence below this, of columns of length 1, are rounding.
-constexpr double kLeastPart = 1e-6;
 /// Columns that are factored together, by products of matrices.
 constexpr int64_t kBlock = 64;
 

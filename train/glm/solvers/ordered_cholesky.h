@@ -25,6 +25,8 @@ class OrderedCholesky {
  public:
   /// A Gram matrix squares the condition: what is left below this cannot be told from rounding.
   static constexpr double kTolerance = 1e-9;
+  /// Parts of a dependence below this, of columns of length 1, are rounding.
+  static constexpr double kLeastPart = 1e-6;
 
   /// `gram` is symmetric and positive semidefinite; only its lower triangle is read. Columns of
   /// zeros are aliased.

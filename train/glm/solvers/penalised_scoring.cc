@@ -12,7 +12,6 @@
 namespace tenon {
 namespace {
 
-constexpr int kMostHalvings = 30;
 /// A quadratic approximation is solved so much better than the fit has to be.
 constexpr double kDescentPart = 1e-2;
 /// Where rounding lets a residual fall no further, this is good enough.
