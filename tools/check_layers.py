@@ -31,7 +31,10 @@ ROOMS = {
     'runtime': ['device', 'execute', 'passes', 'functions', 'captures', 'compile', 'session',
                 'accelerator', 'cuda'],
     'distributed': ['protocol', 'worker', 'master', 'client', 'grpc'],
-    'distributed/grpc': ['rpc', 'peer'],  # and then the files beside them
+    # Files beside these rooms come last.
+    'distributed/grpc': ['rpc', 'peer'],
+    'train/glm': ['text', 'formula', 'model', 'result', 'solvers', 'rows', 'inference', 'report',
+                  'predict'],
 }
 MAX_FILES = 30  # flat in a room
 # What ops are is said in their declarations: so many lines outside ops/ may ask for one by name.

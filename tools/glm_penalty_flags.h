@@ -6,7 +6,7 @@
 
 #include "core/base/status.h"
 #include "tools/commands.h"
-#include "train/glm/glm_penalty.h"
+#include "train/glm/model/glm_penalty.h"
 
 namespace tenon::tools {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/glm/predict_table.h"
+#include "train/glm/predict/predict_table.h"
 
 #include <cstdio>
 #include <memory>
@@ -11,8 +11,8 @@
 #include "core/base/parallel.h"
 #include "core/base/strings.h"
 #include "tools/commands.h"
-#include "train/glm/covariance_file.h"
-#include "train/glm/model_file.h"
+#include "train/glm/report/covariance_file.h"
+#include "train/glm/report/model_file.h"
 
 namespace tenon::tools {
 namespace {

@@ -16,8 +16,8 @@
 #include "tools/replica_arguments.h"
 #include "train/glm/fit_glm.h"
 #include "train/glm/glm_cluster.h"
-#include "train/glm/print_glm.h"
-#include "train/glm/write_glm.h"
+#include "train/glm/report/print_glm.h"
+#include "train/glm/report/write_glm.h"
 
 namespace tenon::tools {
 namespace {

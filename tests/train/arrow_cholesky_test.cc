@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/glm/arrow_cholesky.h"
+#include "train/glm/solvers/arrow_cholesky.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,8 +10,8 @@
 #include <random>
 #include <vector>
 
-#include "train/glm/glm_covariance.h"
-#include "train/glm/wald_square.h"
+#include "train/glm/inference/wald_square.h"
+#include "train/glm/result/glm_covariance.h"
 
 namespace tenon {
 namespace {

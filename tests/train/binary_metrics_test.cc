@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/glm/binary_metrics.h"
+#include "train/glm/result/binary_metrics.h"
 
 #include <gtest/gtest.h>
 

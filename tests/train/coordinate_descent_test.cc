@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/glm/coordinate_descent.h"
+#include "train/glm/solvers/coordinate_descent.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/glm/distributions.h"
+#include "train/glm/inference/distributions.h"
 
 #include <gtest/gtest.h>
 

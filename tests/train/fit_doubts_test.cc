@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/glm/fit_doubts.h"
+#include "train/glm/inference/fit_doubts.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "tests/train/r_rows.h"
-#include "train/glm/distributions.h"
-#include "train/glm/glm_result.h"
+#include "train/glm/inference/distributions.h"
+#include "train/glm/result/glm_result.h"
 
 namespace tenon {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/glm/formula.h"
+#include "train/glm/formula/formula.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 #include "absl/strings/str_split.h"
 #include "core/base/strings.h"
 #include "tests/data/sample_files.h"
-#include "train/glm/design_columns.h"
+#include "train/glm/formula/design_columns.h"
 
 namespace tenon {
 namespace {

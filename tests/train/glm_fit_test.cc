@@ -11,10 +11,10 @@
 #include "absl/strings/str_split.h"
 #include "core/base/strings.h"
 #include "tests/data/sample_files.h"
-#include "train/glm/fisher_scoring.h"
 #include "train/glm/fit_glm.h"
-#include "train/glm/glm_model.h"
-#include "train/glm/table_tasks.h"
+#include "train/glm/model/glm_model.h"
+#include "train/glm/rows/table_tasks.h"
+#include "train/glm/solvers/fisher_scoring.h"
 
 namespace tenon {
 namespace {

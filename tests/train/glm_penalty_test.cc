@@ -12,11 +12,11 @@
 #include "absl/strings/str_split.h"
 #include "core/base/strings.h"
 #include "tests/data/sample_files.h"
-#include "train/glm/describe_penalty.h"
 #include "train/glm/fit_glm.h"
-#include "train/glm/path_picture.h"
-#include "train/glm/print_glm.h"
-#include "train/glm/write_glm.h"
+#include "train/glm/inference/describe_penalty.h"
+#include "train/glm/report/path_picture.h"
+#include "train/glm/report/print_glm.h"
+#include "train/glm/report/write_glm.h"
 
 namespace tenon {
 namespace {

@@ -14,8 +14,8 @@
 #include "data/files/byte_stream.h"
 #include "tests/data/sample_files.h"
 #include "train/glm/fit_glm.h"
-#include "train/glm/inference.h"
-#include "train/glm/predict_table.h"
+#include "train/glm/inference/inference.h"
+#include "train/glm/predict/predict_table.h"
 
 namespace tenon {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/glm/inference.h"
+#include "train/glm/inference/inference.h"
 
 #include <gtest/gtest.h>
 

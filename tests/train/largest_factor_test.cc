@@ -10,11 +10,11 @@
 #include "absl/strings/str_split.h"
 #include "tests/data/sample_files.h"
 #include "tests/train/r_rows.h"
-#include "train/glm/covariance_file.h"
 #include "train/glm/fit_glm.h"
-#include "train/glm/predict_table.h"
-#include "train/glm/print_glm.h"
-#include "train/glm/write_glm.h"
+#include "train/glm/predict/predict_table.h"
+#include "train/glm/report/covariance_file.h"
+#include "train/glm/report/print_glm.h"
+#include "train/glm/report/write_glm.h"
 
 namespace tenon {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/glm/model_file.h"
+#include "train/glm/report/model_file.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,10 +9,10 @@
 
 #include "core/base/strings.h"
 #include "tests/data/sample_files.h"
-#include "train/glm/covariance_file.h"
 #include "train/glm/fit_glm.h"
-#include "train/glm/predict_table.h"
-#include "train/glm/write_glm.h"
+#include "train/glm/predict/predict_table.h"
+#include "train/glm/report/covariance_file.h"
+#include "train/glm/report/write_glm.h"
 #include "train/saver/saved_model.h"
 
 namespace tenon {

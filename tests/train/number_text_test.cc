@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/glm/number_text.h"
+#include "train/glm/text/number_text.h"
 
 #include <gtest/gtest.h>
 

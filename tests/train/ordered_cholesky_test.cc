@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/glm/ordered_cholesky.h"
+#include "train/glm/solvers/ordered_cholesky.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

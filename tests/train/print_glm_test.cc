@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/glm/print_glm.h"
+#include "train/glm/report/print_glm.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 #include "absl/strings/str_split.h"
 #include "tests/train/flights_fit.h"
 #include "tests/train/r_fits.h"
-#include "train/glm/number_text.h"
+#include "train/glm/text/number_text.h"
 
 namespace tenon {
 namespace {

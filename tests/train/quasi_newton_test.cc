@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/glm/quasi_newton.h"
+#include "train/glm/solvers/quasi_newton.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,12 +11,12 @@
 
 #include "core/base/strings.h"
 #include "tests/data/sample_files.h"
-#include "train/glm/covariance_file.h"
 #include "train/glm/fit_glm.h"
-#include "train/glm/limited_memory.h"
-#include "train/glm/model_file.h"
-#include "train/glm/print_glm.h"
-#include "train/glm/write_glm.h"
+#include "train/glm/report/covariance_file.h"
+#include "train/glm/report/model_file.h"
+#include "train/glm/report/print_glm.h"
+#include "train/glm/report/write_glm.h"
+#include "train/glm/solvers/limited_memory.h"
 
 namespace tenon {
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "tests/train/r_rows.h"
-#include "train/glm/glm_result.h"
+#include "train/glm/result/glm_result.h"
 
 namespace tenon {
 

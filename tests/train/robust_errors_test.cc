@@ -12,8 +12,8 @@
 #include "core/base/strings.h"
 #include "tests/data/sample_files.h"
 #include "train/glm/fit_glm.h"
-#include "train/glm/print_glm.h"
-#include "train/glm/write_glm.h"
+#include "train/glm/report/print_glm.h"
+#include "train/glm/report/write_glm.h"
 
 namespace tenon {
 namespace {

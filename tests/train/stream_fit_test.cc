@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/glm/stream_fit.h"
+#include "train/glm/rows/stream_fit.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -15,8 +15,8 @@
 #include "tests/data/sample_files.h"
 #include "tests/train/stream_rows.h"
 #include "train/glm/fit_glm.h"
-#include "train/glm/print_glm.h"
-#include "train/glm/write_glm.h"
+#include "train/glm/report/print_glm.h"
+#include "train/glm/report/write_glm.h"
 
 namespace tenon {
 namespace {

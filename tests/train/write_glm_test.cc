@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/glm/write_glm.h"
+#include "train/glm/report/write_glm.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -17,8 +17,8 @@
 #include "tests/data/sample_files.h"
 #include "tests/train/flights_fit.h"
 #include "tests/train/r_fits.h"
-#include "train/glm/glm_pictures.h"
-#include "train/glm/json_text.h"
+#include "train/glm/report/glm_pictures.h"
+#include "train/glm/text/json_text.h"
 
 namespace tenon {
 namespace {

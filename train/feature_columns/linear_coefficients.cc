@@ -7,9 +7,9 @@
 #include <set>
 #include <tuple>
 
-#include "train/glm/csv_field.h"
-#include "train/glm/number_text.h"
-#include "train/glm/text_table.h"
+#include "train/glm/text/csv_field.h"
+#include "train/glm/text/number_text.h"
+#include "train/glm/text/text_table.h"
 
 namespace tenon {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "core/base/hash_map.h"
 #include "train/feature_columns/vocabulary.h"
-#include "train/glm/number_text.h"
+#include "train/glm/text/number_text.h"
 
 namespace tenon {
 namespace {

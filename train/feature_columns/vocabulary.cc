@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "core/base/hash_map.h"
-#include "train/glm/number_text.h"
+#include "train/glm/text/number_text.h"
 
 namespace tenon {
 namespace {

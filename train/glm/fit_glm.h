@@ -12,11 +12,11 @@
 #include "core/base/status.h"
 #include "data/table/table_format.h"
 #include "ops/glm/glm_family.h"
-#include "train/glm/fit_method.h"
-#include "train/glm/glm_penalty.h"
-#include "train/glm/glm_result.h"
-#include "train/glm/stream_fit.h"
-#include "train/glm/table_tasks.h"
+#include "train/glm/model/glm_penalty.h"
+#include "train/glm/result/glm_result.h"
+#include "train/glm/rows/stream_fit.h"
+#include "train/glm/rows/table_tasks.h"
+#include "train/glm/solvers/fit_method.h"
 
 namespace tenon {
 

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/glm/solvers/penalty_factors.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+
+#include "train/glm/solvers/coordinate_descent.h"
+
+namespace tenon {
+namespace {
+
+/// glmnet's sequence of lambdas, and its ends before the last: nearly all is explained, or the next
+/// lambda explains no more.
+constexpr double kLeastLambda = 1e-4, kLeastLambdaOfFewRows = 1e-2, kLeastAlpha = 1e-3;
+constexpr size_t kLeastPath = 5;
+constexpr double kMostExplained = 0.999, kLeastGain = 1e-5;
+/// A variance below this part of the mean square is that of a constant column.
+constexpr double kLeastVariance = 1e-13;
+
+}  // namespace
+
+PenaltyFactors FactorsOf(const GlmPenalty& penalty, double lambda, double weight,
+                         double response_deviation) {
+  return {lambda, lambda * (1 - penalty.alpha) * weight / response_deviation,
+          lambda * penalty.alpha * weight};
+}
+
+Eigen::VectorXd PenaltyScales(const GlmModel& model, StandardisedColumns standardised,
+                              const ColumnInformation& information) {
+  const auto size = static_cast<int64_t>(model.columns().size());
+  Eigen::VectorXd scales = Eigen::VectorXd::Ones(size);
+  for (int64_t j = 0; j < size; ++j) {
+    const DesignColumn& column = model.columns()[j];
+    if (column.term < 0) continue;
+    const bool has_number =
+        std::any_of(column.levels.begin(), column.levels.end(), [](auto l) { return l < 0; });
+    if (standardised == StandardisedColumns::kNone) {
+      scales[j] = 1 / model.deviation(j);
+    } else if (standardised == StandardisedColumns::kAll || has_number) {
+      const double mean = information.with_one[j] / information.of_one;
+      const double square = information.with_itself[j] / information.of_one;
+      const double variance = square - mean * mean;
+      if (variance > kLeastVariance * square) scales[j] = std::sqrt(variance);
+    }
+  }
+  return scales;
+}
+
+double PenaltyAt(const PenaltyFactors& factors, const Eigen::VectorXd& standardised,
+                 int64_t num_free) {
+  const auto b = standardised.tail(standardised.size() - num_free);
+  return factors.ridge / 2 * b.squaredNorm() + factors.lasso * b.lpNorm<1>();
+}
+
+double PenaltyResidual(const PenaltyFactors& factors, const Eigen::VectorXd& gradient,
+                       const Eigen::VectorXd& standardised, int64_t num_free) {
+  const int64_t rest = standardised.size() - num_free;
+  const double own = ElasticNetResidual(gradient.tail(rest), standardised.tail(rest), factors.ridge,
+                                        factors.lasso);
+  return num_free > 0 ? std::max(own, gradient.head(num_free).lpNorm<Eigen::Infinity>()) : own;
+}
+
+std::vector<double> LambdasOf(const GlmPenalty& penalty, const Eigen::VectorXd& gradient,
+                              int64_t num_free, double weight, double num_rows) {
+  if (penalty.path == 0) return {penalty.lambda};
+  const int64_t rest = gradient.size() - num_free;
+  const double most =
+      gradient.tail(rest).lpNorm<Eigen::Infinity>() / weight / std::max(penalty.alpha, kLeastAlpha);
+  const double ratio = num_rows < static_cast<double>(rest) ? kLeastLambdaOfFewRows : kLeastLambda;
+  std::vector<double> lambdas;
+  for (int64_t k = 0; k < penalty.path; ++k) {
+    const double part =
+        penalty.path == 1 ? 0 : static_cast<double>(k) / static_cast<double>(penalty.path - 1);
+    lambdas.push_back(most * std::pow(ratio, part));
+  }
+  if (penalty.lambda > 0) {
+    const auto place = std::find_if(lambdas.begin(), lambdas.end(),
+                                    [&](double own) { return own <= penalty.lambda; });
+    if (place == lambdas.end() || *place != penalty.lambda) lambdas.insert(place, penalty.lambda);
+  }
+  return lambdas;
+}
+
+bool IsEndOfPath(const std::vector<double>& deviances, double null_deviance, GlmFamily family) {
+  const size_t count = deviances.size();
+  if (count < kLeastPath) return false;
+  const double last = 1 - deviances[count - 1] / null_deviance;
+  const double before = 1 - deviances[count - 2] / null_deviance;
+  const bool is_binomial = family == GlmFamily::kBinomial;
+  return last > kMostExplained || last - before < kLeastGain * (is_binomial ? 1 : last);
+}
+
+}  // namespace tenon
