@@ -107,6 +107,7 @@ def wrong_flags(folder):
     path = write_table(folder)
     for flags, said in ((("--stream", "--robust"), "--robust wants standard errors, which --stream has not"),
                         (("--stream", "--path", "5"), "--path is one of exact fits"),
+                        (("--stream", "--method", "lbfgs"), "--method is one of exact fits"),
                         (("--epochs", "2"), "--epochs is one of --stream"),
                         (("--batch", "2"), "--batch is one of --stream"),
                         (("--stream", "--batch", "0"), "--batch"),

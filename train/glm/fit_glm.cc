@@ -458,10 +458,9 @@ class Fitter {
   /// The intercept that is best beside the offsets.
   StatusOr<double> FindNullIntercept() {
     if (null_intercept_) return *null_intercept_;
-    GlmDesign alone = fitted_.model->design();
-    alone.groups = {{}};
-    std::vector<double> coefficients = {StartOfIntercept()};
-    const GlmSumsLayout layout(alone, GlmPass::kDiagonal);
+    std::vector<double> coefficients(fitted_.model->design().num_columns());
+    coefficients[0] = StartOfIntercept();
+    const GlmSumsLayout layout(fitted_.model->design(), GlmPass::kDiagonal);
     for (int i = 0; i < kMostNullPasses; ++i) {
       TENON_ASSIGN_OR_RETURN(const std::vector<double> numbers, Pass(layout, coefficients));
       const GlmSums sums(layout, numbers);
