@@ -6,7 +6,7 @@
 
 #include "core/base/status.h"
 #include "tools/commands.h"
-#include "train/glm/rows/stream_fit.h"
+#include "train/glm/rows/stream_options.h"
 
 namespace tenon::tools {
 

@@ -181,7 +181,8 @@ void AddTrainLinearCommand(CLI::App& train, const OpRegistry& ops, Command* chos
                    "Other tables, of which the metrics are printed too; may be repeated")
       ->type_size(1)
       ->allow_extra_args(false);
-  linear->add_option("--na", flags->missing, "Texts of missing values, beside empty ones");
+  linear->add_option("--na", flags->missing,
+                     "Texts of missing values beside empty ones, in place of NA");
   linear->add_option("--types", flags->types,
                      "column=category: a column of categories, whatever its values");
   linear->add_option("--format", flags->format, "csv or tsv")->check(CLI::IsMember({"csv", "tsv"}));

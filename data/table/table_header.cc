@@ -46,6 +46,20 @@ StatusOr<std::vector<std::string>> NamesIn(std::string_view record, int64_t num_
   return names;
 }
 
+/// InvalidArgument for files that are no text and that a user may take for tables.
+Status CheckIsText(std::string_view begin) {
+  if (begin.starts_with("PAR1")) {
+    return InvalidArgument("found a Parquet file, wanted text such as CSV");
+  }
+  if (begin.starts_with("PK\x03\x04")) {
+    return InvalidArgument("found a zip file, as .zip and .xlsx are, wanted text such as CSV");
+  }
+  if (begin.starts_with("\xd0\xcf\x11\xe0")) {
+    return InvalidArgument("found a file of an office program, wanted text such as CSV");
+  }
+  return OkStatus();
+}
+
 }  // namespace
 
 StatusOr<TableHeader> ReadTableHeader(const std::vector<TableFile>& files,
@@ -57,6 +71,8 @@ StatusOr<TableHeader> ReadTableHeader(const std::vector<TableFile>& files,
     TextPiece piece;
     const auto found = pieces->Next(kHeadBytes, &piece);
     if (!found.ok()) return Annotate(found.status(), ShownFile(files[f]));
+    const Status is_text = CheckIsText(piece.records);
+    if (!is_text.ok()) return Annotate(is_text, ShownFile(files[f]));
     int64_t num_fields;
     const std::string_view record = FirstRecord(piece.records, format, &num_fields);
     if (record.empty()) continue;

@@ -76,7 +76,11 @@ std::string TablePlaces::OfDoubtful(const DoubtfulColumn& column,
   }
   StrAppend(&message, WithCommas(column.num_others), " of its ", WithCommas(column.num_values),
             column.num_others == 1 ? " values is no number" : " values are no numbers");
+  // The flag stands in place of what is missing without it.
   std::string missing;
+  for (const std::string& text : schema_.format.missing) {
+    StrAppend(&missing, " --na ", Argument(text));
+  }
   for (const std::string& text : different) StrAppend(&missing, " --na ", Argument(text));
   StrAppend(&message, different.empty() ? "" : StrCat(":", missing, " if they are missing"),
             different.empty() ? ": " : ", ", "--types ", Argument(StrCat(name, "=category")),

@@ -47,7 +47,7 @@ CASES = [
      "formula, place 13: found ')', wanted two places to cut at or more: , 1, 5"),
     ("a text among numbers", {"t.csv": with_line(1703, "1,warm,a,2")}, ("y ~ x",), 1,
      "t.csv:1,703: column 2 (x): 'warm' is not a number\n  1,warm,a,2\n1 of its 3,000 values is no number: "
-     "--na 'warm' if they are missing, --types 'x=category' if the column is one of categories"),
+     "--na 'NA' --na 'warm' if they are missing, --types 'x=category' if the column is one of categories"),
     ("a short record", {"t.csv": with_line(1204, "1,2,a")}, ("y ~ x",), 1,
      f"t.csv:1,204: found 3 fields, wanted 4\n  1,2,a\n{REJECTED}"),
     ("a long record", {"t.csv": with_line(1204, "1,2,a,3,4")}, ("y ~ x",), 1,

@@ -149,6 +149,9 @@ TEST(FormulaTest, ErrorsSayWhereAndWhat) {
       ErrorOf("y ~ poly(a, 2)"),
       "formula, place 5: found 'poly', wanted C, cut, hash, offset, I, log, log1p, sqrt, exp or "
       "abs");
+  EXPECT_EQ(ErrorOf("y ~ factor(a)"),
+            "formula, place 5: found 'factor', wanted C(): C(month) has categories, as R's "
+            "factor(month)");
   EXPECT_EQ(ErrorOf("y ~ 2"), "formula, place 5: found '2', wanted 0, 1 or a term");
   EXPECT_EQ(ErrorOf("y ~ `a"), "formula, place 5: the ` has no second one");
   EXPECT_EQ(ErrorOf("y ~ cut(a, 2, 1)"), "formula, place 15: found '1', wanted a number above 2");

@@ -117,7 +117,7 @@ TEST(PrintGlmTest, WhatHasNoEstimateSaysWhy) {
   fit.coefficients.push_back(lex);
   const std::string text = FormatGlm(fit);
   EXPECT_EQ(LineOf(text, "distance NA"), "distance NA = 0.621371 x km + 2 x (Intercept)");
-  EXPECT_EQ(LineOf(text, "dest LEX"), "dest LEX NA left out: its labels are all alike 1");
+  EXPECT_EQ(LineOf(text, "dest LEX"), "dest LEX NA left out: its responses are all alike 1");
   distance.sum_of.clear();
   EXPECT_EQ(LineOf(FormatGlm(fit), "distance NA"), "distance NA determined by the terms before it");
   EXPECT_LE(WidestOf(text), 100);

@@ -71,12 +71,12 @@ GlmResult FlightsWithHistograms() {
 
 TEST(WriteGlmTest, NumbersInCsvAreReadAsTheSame) {
   const GlmResult fit = FlightsFit();
-  const auto records = RecordsOf(CoefficientsCsv(fit), 15);
+  const auto records = RecordsOf(CoefficientsCsv(fit), 18);
   ASSERT_EQ(records.size(), fit.coefficients.size() + 1);
   EXPECT_THAT(records[0],
               ElementsAre("term", "level", "reference", "estimate", "std_error", "statistic",
                           "p_value", "conf_low", "conf_high", "standardised", "rows", "status",
-                          "log10_p", "name", "sum_of"));
+                          "log10_p", "name", "sum_of", "ratio", "ratio_low", "ratio_high"));
   for (size_t i = 0; i < fit.coefficients.size(); ++i) {
     const GlmCoefficient& c = fit.coefficients[i];
     const std::vector<std::string>& record = records[i + 1];
@@ -95,6 +95,16 @@ TEST(WriteGlmTest, NumbersInCsvAreReadAsTheSame) {
         EXPECT_EQ(value, numbers[k]);
       }
     }
+    const double ratios[] = {c.estimate, c.lower, c.upper};
+    for (size_t k = 0; k < 3; ++k) {
+      double value = 0;
+      if (std::isnan(ratios[k]) || c.is_intercept()) {
+        EXPECT_EQ(record[15 + k], "");
+      } else {
+        EXPECT_TRUE(absl::SimpleAtod(record[15 + k], &value)) << record[15 + k];
+        EXPECT_EQ(value, std::exp(ratios[k]));
+      }
+    }
     EXPECT_EQ(record[10], c.rows < 0 ? "" : StrCat(c.rows));
     EXPECT_EQ(record[11], c.status == CoefficientStatus::kReference ? "reference" : "ok");
   }
@@ -111,7 +121,7 @@ TEST(WriteGlmTest, NamesWithQuotesCommasAndNewlinesComeBack) {
     fit.terms.push_back({.label = name});
   }
   fit.coefficients[0].status = CoefficientStatus::kReference;
-  const auto records = RecordsOf(CoefficientsCsv(fit), 15);
+  const auto records = RecordsOf(CoefficientsCsv(fit), 18);
   ASSERT_EQ(records.size(), names.size() + 1);
   for (size_t i = 0; i < names.size(); ++i) {
     EXPECT_EQ(records[i + 1][1], names[i]);

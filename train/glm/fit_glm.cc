@@ -11,6 +11,7 @@
 #include "data/table_places/rejects_file.h"
 #include "data/table_places/table_places.h"
 #include "runtime/device/machine_clock.h"
+#include "train/glm/formula/factor_notice.h"
 #include "train/glm/inference/describe_fit.h"
 #include "train/glm/inference/describe_penalty.h"
 #include "train/glm/inference/describe_stream.h"
@@ -18,7 +19,9 @@
 #include "train/glm/model/glm_model.h"
 #include "train/glm/predict/evaluate_glm.h"
 #include "train/glm/rows/bad_row_message.h"
+#include "train/glm/rows/stream_fit.h"
 #include "train/glm/solvers/fisher_scoring.h"
+#include "train/glm/solvers/null_intercept.h"
 #include "train/glm/solvers/quasi_newton.h"
 
 namespace tenon {
@@ -26,7 +29,6 @@ namespace {
 
 constexpr int64_t kShownTexts = 5;
 constexpr size_t kShownLevels = 5;
-constexpr int kMostNullPasses = 50;
 // A mean of 0 or 1 has an infinite predictor.
 constexpr double kMostPredictor = 700;
 
@@ -112,6 +114,7 @@ class Fitter {
   }
 
   Status Read() {
+    const std::vector<WantedColumn> asked = tasks_->schema().columns;
     TENON_ASSIGN_OR_RETURN(const TableSettlement settled, tasks_->Read());
     const TablePlaces places(tasks_->files(), tasks_->schema(), tasks_->units(),
                              settled.first_lines);
@@ -127,7 +130,7 @@ class Fitter {
     num_rows_ = settled.num_rows;
     first_lines_ = settled.first_lines;
     if (settled.num_rejected > 0) {
-      result_.warnings.push_back(StrCat(settled.num_rejected, " bad records were left out"));
+      result_.warnings.push_back(StrCat("bad records left out: ", settled.num_rejected));
     }
     if (num_rows_ == 0) {
       return InvalidArgument(FilesOfTable(), " has no rows below the header");
@@ -143,6 +146,8 @@ class Fitter {
       }
       if (!kinds_.is_text.back()) continue;
       TENON_ASSIGN_OR_RETURN(kinds_.levels[c], tasks_->Levels(c));
+      const std::string notice = FactorNotice(columns_.NameOf(c), kinds_.levels[c]);
+      if (!asked[c].as_text && !notice.empty()) result_.warnings.push_back(notice);
     }
     return OkStatus();
   }
@@ -268,10 +273,7 @@ class Fitter {
   }
 
   Status Solve() {
-    const GlmSumsFunction pass = [this](const GlmSumsLayout& layout,
-                                        absl::Span<const double> coefficients) {
-      return Pass(layout, coefficients);
-    };
+    const GlmSumsFunction pass = PassFunction();
     if (options_.stream) return SolveByStream();
     TENON_ASSIGN_OR_RETURN(fitted_.chosen,
                            ChooseMethod(*fitted_.model, options_.penalty, options_.method));
@@ -308,13 +310,13 @@ class Fitter {
   template <typename Progress>
   Status SolveByGradients(const GlmSumsFunction& pass, const Progress& progress) {
     if (options_.robust) {
-      return InvalidArgument("robust standard errors want --method newton: lbfgs",
-                             fitted_.chosen.reason.empty() ? "" : ", taken since ",
-                             fitted_.chosen.reason, ", gives none");
+      return InvalidArgument("robust standard errors want --method newton, found lbfgs",
+                             fitted_.chosen.reason.empty() ? "" : ", which was taken since ",
+                             fitted_.chosen.reason);
     }
     double intercept = StartOfIntercept();
     if (fitted_.formula.has_intercept && !fitted_.formula.offsets.empty()) {
-      TENON_ASSIGN_OR_RETURN(intercept, FindNullIntercept());
+      TENON_ASSIGN_OR_RETURN(intercept, NullIntercept());
     }
     QuasiNewtonOptions options;
     options.progress = progress;
@@ -443,7 +445,7 @@ class Fitter {
       coefficients[0] = is_finite ? predictor : std::copysign(kMostPredictor, predictor);
     } else if (fitted_.formula.has_intercept) {
       was_the_start = false;
-      TENON_ASSIGN_OR_RETURN(coefficients[0], FindNullIntercept());
+      TENON_ASSIGN_OR_RETURN(coefficients[0], NullIntercept());
     }
     if (was_the_start) {
       result_.null_deviance = fitted_.fit.start_deviance;
@@ -456,20 +458,17 @@ class Fitter {
   }
 
   /// The intercept that is best beside the offsets.
-  StatusOr<double> FindNullIntercept() {
+  StatusOr<double> NullIntercept() {
     if (null_intercept_) return *null_intercept_;
-    std::vector<double> coefficients(fitted_.model->design().num_columns());
-    coefficients[0] = StartOfIntercept();
-    const GlmSumsLayout layout(fitted_.model->design(), GlmPass::kDiagonal);
-    for (int i = 0; i < kMostNullPasses; ++i) {
-      TENON_ASSIGN_OR_RETURN(const std::vector<double> numbers, Pass(layout, coefficients));
-      const GlmSums sums(layout, numbers);
-      const double step = sums.Gradient({0}) / sums.WithItself({0});
-      coefficients[0] += step;
-      if (std::abs(step) <= 1e-12 * (1 + std::abs(coefficients[0]))) break;
-    }
-    null_intercept_ = coefficients[0];
-    return coefficients[0];
+    TENON_ASSIGN_OR_RETURN(null_intercept_,
+                           FindNullIntercept(*fitted_.model, StartOfIntercept(), PassFunction()));
+    return *null_intercept_;
+  }
+
+  GlmSumsFunction PassFunction() {
+    return [this](const GlmSumsLayout& layout, absl::Span<const double> coefficients) {
+      return Pass(layout, coefficients);
+    };
   }
 
   const GlmOptions& options_;

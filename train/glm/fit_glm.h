@@ -14,7 +14,7 @@
 #include "ops/glm/glm_family.h"
 #include "train/glm/model/glm_penalty.h"
 #include "train/glm/result/glm_result.h"
-#include "train/glm/rows/stream_fit.h"
+#include "train/glm/rows/stream_options.h"
 #include "train/glm/rows/table_tasks.h"
 #include "train/glm/solvers/fit_method.h"
 

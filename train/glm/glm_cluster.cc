@@ -11,6 +11,7 @@
 #include "core/base/strings.h"
 #include "core/device/device_name.h"
 #include "distributed/protocol/task_role.h"
+#include "train/glm/rows/stream_fit.h"
 #include "train/one_line.h"
 
 namespace tenon {

@@ -258,6 +258,8 @@ class FormulaParser {
       TENON_RETURN_IF_ERROR(ParseCut(&variable));
     } else if (name.text == "hash") {
       TENON_RETURN_IF_ERROR(ParseHash(&variable));
+    } else if (name.text == "factor" || name.text == "as.factor") {
+      return FormulaError(name, "C(): C(month) has categories, as R's factor(month)");
     } else {
       return name.text == "offset" ? OffsetError(name)
                                    : FormulaError(name, StrCat("C, cut, hash, offset, I, log, ",

@@ -14,6 +14,7 @@
 #include "train/glm/inference/describe_stream.h"
 #include "train/glm/inference/fit_doubts.h"
 #include "train/glm/inference/inference.h"
+#include "train/glm/text/number_text.h"
 
 namespace tenon {
 namespace {
@@ -30,24 +31,24 @@ class FitDescriber {
   void Describe() {
     const double rows = fitted_.totals.num_rows;
     const auto rank = static_cast<double>(model_.columns().size() - fit().aliased.size());
-    const bool is_gaussian = fitted_.family == GlmFamily::kGaussian;
     result_->rows_used = static_cast<int64_t>(rows);
     result_->rows_missing = static_cast<int64_t>(fitted_.totals.num_missing);
     result_->rows_separated = static_cast<int64_t>(fitted_.totals.num_left_out);
     result_->residual_deviance = fit().deviance;
     result_->residual_df = static_cast<int64_t>(rows - rank);
     result_->null_df = static_cast<int64_t>(rows) - (fitted_.formula.has_intercept ? 1 : 0);
-    result_->dispersion_is_estimated = is_gaussian;
-    result_->dispersion = is_gaussian ? fit().deviance / (rows - rank) : 1;
+    result_->dispersion_is_estimated = is_gaussian();
+    result_->dispersion = is_gaussian() ? fit().deviance / (rows - rank) : 1;
     const double constant = fitted_.totals.likelihood_constant;
     const double minus_twice =
-        is_gaussian ? rows * (std::log(2 * std::numbers::pi * fit().deviance / rows) + 1) - constant
-                    : fit().deviance - 2 * constant;
-    const double parameters = rank + (is_gaussian ? 1 : 0);
+        is_gaussian()
+            ? rows * (std::log(2 * std::numbers::pi * fit().deviance / rows) + 1) - constant
+            : fit().deviance - 2 * constant;
+    const double parameters = rank + (is_gaussian() ? 1 : 0);
     result_->log_likelihood = -minus_twice / 2;
     result_->aic = minus_twice + 2 * parameters;
     result_->bic = minus_twice + std::log(rows) * parameters;
-    if (!is_gaussian) {
+    if (!is_gaussian()) {
       result_->mcfadden_r2 = 1 - minus_twice / (result_->null_deviance - 2 * constant);
     }
     result_->robust = fitted_.squares.has_value();
@@ -228,13 +229,25 @@ class FitDescriber {
 
   void Warn() {
     if (!fit().converged && !fitted_.stream) {
-      result_->warnings.push_back(StrCat("not converged after ", fit().passes, " passes"));
+      const bool may_have_none = fitted_.penalty.is_none() && !is_gaussian();
+      result_->warnings.push_back(
+          StrCat("not converged after ", fit().passes, " passes",
+                 may_have_none ? ": where all responses of some combination of levels are alike no "
+                                 "estimate is finite, and --ridge has one"
+                               : ""));
     }
     if (fitted_.totals.num_weightless > 0) {
-      result_->warnings.push_back(StrCat(fitted_.totals.num_weightless, " rows have no weight"));
+      const auto rows = static_cast<int64_t>(fitted_.totals.num_weightless);
+      result_->warnings.push_back(
+          StrCat("rows left out, since their weight is 0: ", CountText(rows)));
     }
     WarnOfSingleLevels();
     if (!fitted_.penalty.is_none() || fitted_.stream) return;
+    if (result_->residual_df <= 0) {
+      result_->warnings.push_back(
+          "there are as many coefficients as rows: the fit repeats the data, and its tests mean "
+          "nothing");
+    }
     if (!fit().aliased.empty()) result_->warnings.push_back(WarningOfAliased());
     for (std::string& warning : DoubtsOf(fitted_)) result_->warnings.push_back(std::move(warning));
     size_t num_left_out = 0;
@@ -274,6 +287,8 @@ class FitDescriber {
       names.push_back(NameOfColumn(fitted_.formula, model_.variables(), model_.columns()[j]));
     }
     const std::string text = Join(names, ", ");
+    if (fitted_.chosen.method == GlmMethod::kLbfgs)
+      return StrCat(text, " have no rows: no estimate (NA)");
     const ColumnRange& levels = fit().inverse.levels;
     // The levels that are eliminated count as if they stood first; R would drop some of them.
     if (levels.count > 0 && levels.begin > fit().aliased.front()) {
@@ -300,6 +315,7 @@ class FitDescriber {
 
  private:
   const FisherScoringFit& fit() const { return fitted_.fit; }
+  bool is_gaussian() const { return fitted_.family == GlmFamily::kGaussian; }
 
   const FittedGlm& fitted_;
   const GlmModel& model_;

@@ -144,15 +144,21 @@ Status GlmModel::SetResponse() {
   if (from.kind == FormulaResponse::Kind::kNumber && steps.size() == 1 &&
       steps[0].op == NumericExpression::Op::kColumn) {
     const int64_t column = table_columns_.AsItIs(from.number.columns[0]);
-    if (kinds_.is_text[column] && margins_.family == GlmFamily::kBinomial) {
+    const bool is_binomial = margins_.family == GlmFamily::kBinomial;
+    if (kinds_.is_text[column]) {
       const auto& texts = kinds_.levels.at(column).texts;
-      if (texts.size() != 2) {
+      if (is_binomial && texts.size() != 2) {
         return InvalidArgument(
             "the response '", from.label, "' must have two levels, found ", texts.size(), ": '",
             texts[0], "'", texts.size() > 2 ? StrCat(", '", texts[1], "', '", texts[2], "'") : "",
             "; say which one counts: ", from.label, " == \"...\"");
       }
-      return set_level(column, texts[1]);
+      if (is_binomial) return set_level(column, texts[1]);
+      if (texts.size() == 2) {
+        return InvalidArgument("the response '", from.label, "' has the texts '", texts[0],
+                               "' and '", texts[1], "', which family binomial takes; family ",
+                               NameOf(margins_.family), " wants numbers");
+      }
     }
   }
   TENON_ASSIGN_OR_RETURN(to.number, NumberOf(from.number, from.label));

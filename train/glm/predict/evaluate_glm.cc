@@ -82,16 +82,19 @@ class Evaluator {
       const FormulaVariable& variable = equation_.formula.variables[v];
       if (!equation_.variables[v].is_factor || variable.column.empty()) continue;
       const LevelFinder finder(equation_, static_cast<int64_t>(v));
-      int64_t count = 0;
-      std::string first;
-      for (const std::string& text : kinds_.levels.at(columns_.AsText(variable.column)).texts) {
-        if (finder.Of(text) != LevelFinder::kUnseen) continue;
-        if (count++ == 0) first = text;
+      for (const bool unseen : {true, false}) {
+        int64_t count = 0;
+        std::string first;
+        for (const std::string& text : kinds_.levels.at(columns_.AsText(variable.column)).texts) {
+          const int32_t wanted = unseen ? LevelFinder::kUnseen : LevelFinder::kSeparated;
+          if (finder.Of(text) == wanted && count++ == 0) first = text;
+        }
+        if (count == 0) continue;
+        parts.push_back(StrCat(CountText(count), unseen ? " unseen level" : " separated level",
+                               count == 1 ? " of " : "s of ", variable.column,
+                               unseen ? "" : ", which the fit left out",
+                               count == 1 ? " (" : " (first: ", first, ")"));
       }
-      if (count == 0) continue;
-      parts.push_back(StrCat(CountText(count),
-                             count == 1 ? " unseen level of " : " unseen levels of ",
-                             variable.column, count == 1 ? " (" : " (first: ", first, ")"));
     }
     for (int64_t c = 0; c < static_cast<int64_t>(kinds_.is_text.size()); ++c) {
       const int64_t missing = tasks_->NumMissing(c);

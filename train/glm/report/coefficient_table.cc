@@ -78,7 +78,7 @@ std::string ReasonOf(const GlmCoefficient& c) {
       return c.sum_of.empty() ? "determined by the terms before it"
                               : StrCat("= ", ShownText(c.sum_of));
     case CoefficientStatus::kSeparated:
-      return "left out: its labels are all alike";
+      return "left out: its responses are all alike";
     case CoefficientStatus::kOk:
     case CoefficientStatus::kZero:
       return "";
@@ -92,6 +92,12 @@ std::string EstimateText(const GlmCoefficient& c, int digits) {
   }
   if (c.status != CoefficientStatus::kOk) return "0";
   return EstimateDigits(c.estimate, c.standard_error, digits).Text(c.estimate);
+}
+
+/// Two decimals, as those of a small statistic say nothing; digits of a large one neither.
+std::string StatisticText(double statistic) {
+  if (std::abs(statistic) >= 1e5) return SignificantText(statistic, 7, 2);
+  return FixedText(std::abs(statistic) < 0.005 ? 0 : statistic, 2);
 }
 
 /// Sums of many columns lose their middle, and are whole in coefficients.csv.
@@ -124,7 +130,7 @@ TextTable TableOf(const GlmResult& result, const std::vector<size_t>& shown, int
     if (contents.has_tests) {
       const EstimateDigits shape(c.estimate, c.standard_error, digits);
       cells.push_back(shape.Text(c.standard_error));
-      cells.push_back(SignificantText(c.statistic, 7, 2));
+      cells.push_back(StatisticText(c.statistic));
       cells.push_back(PValueText(c.p_value));
       cells.push_back(shape.Text(c.lower, 1));
       cells.push_back(shape.Text(c.upper, 1));

@@ -88,10 +88,11 @@ std::string MethodText(const GlmResult& result) {
     }
   } else if (!result.iterations.empty()) {
     const GlmIteration& last = result.iterations.back();
+    // The last pass of a path may be of another fit than the one that is printed.
+    const double deviance = result.path.empty() ? last.deviance : result.residual_deviance;
     StrAppend(
         &text, "; ", last.pass, last.pass == 1 ? " pass" : " passes", ", deviance ",
-        SignificantText(last.deviance, 7, 4),
-        result.has_inference() ? ", gradient " : ", residual ",
+        SignificantText(deviance, 7, 4), result.has_inference() ? ", gradient " : ", residual ",
         absl::StrFormat("%.0e", std::isnan(result.penalty_residual) ? last.gradient_norm
                                                                     : result.penalty_residual));
   }
@@ -161,7 +162,8 @@ Lines HeaderLines(const GlmResult& result, int64_t width) {
         StrCat("no standard errors, tests and intervals: they want the products of all pairs "
                "of columns, and lbfgs has gradients alone; --method newton has them, in ",
                BytesText(*result.newton_bytes),
-               " of sums. Columns that are sums of others are not looked for"),
+               " of sums. Columns that are sums of others are not looked for: all count in df, AIC "
+               "and BIC"),
         width, &lines);
   }
   AddLabelled("method", MethodText(result), width, &lines);

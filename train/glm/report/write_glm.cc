@@ -84,18 +84,24 @@ std::string CoefficientsCsv(const GlmResult& result) {
   }
   std::string csv =
       "term,level,reference,estimate,std_error,statistic,p_value,conf_low,conf_high,standardised,"
-      "rows,status,log10_p,name,sum_of\n";
+      "rows,status,log10_p,name,sum_of,ratio,ratio_low,ratio_high\n";
+  const bool has_ratios = result.link == "logit" || result.link == "log";
+  const auto ratio = [&](const GlmCoefficient& c, double value) {
+    return has_ratios && !c.is_intercept() ? CsvNumber(std::exp(value)) : "";
+  };
   for (const GlmCoefficient& c : result.coefficients) {
     const auto reference = references.find(c.term);
     const bool has_estimate =
         c.status != CoefficientStatus::kAliased && c.status != CoefficientStatus::kSeparated;
-    csv += CsvLineOf({CsvField(c.term), CsvField(c.level),
-                      reference == references.end() ? "" : CsvField(reference->second),
-                      has_estimate ? CsvNumber(c.estimate) : "", CsvNumber(c.standard_error),
-                      CsvNumber(c.statistic), CsvNumber(c.p_value), CsvNumber(c.lower),
-                      CsvNumber(c.upper), CsvNumber(c.standardised),
-                      c.rows < 0 ? "" : StrCat(c.rows), std::string(ToString(c.status)),
-                      CsvNumber(c.log10_p), CsvField(c.name), CsvField(c.sum_of)});
+    csv +=
+        CsvLineOf({CsvField(c.term), CsvField(c.level),
+                   reference == references.end() ? "" : CsvField(reference->second),
+                   has_estimate ? CsvNumber(c.estimate) : "", CsvNumber(c.standard_error),
+                   CsvNumber(c.statistic), CsvNumber(c.p_value), CsvNumber(c.lower),
+                   CsvNumber(c.upper), CsvNumber(c.standardised), c.rows < 0 ? "" : StrCat(c.rows),
+                   std::string(ToString(c.status)), CsvNumber(c.log10_p), CsvField(c.name),
+                   CsvField(c.sum_of), has_estimate ? ratio(c, c.estimate) : "", ratio(c, c.lower),
+                   ratio(c, c.upper)});
   }
   return csv;
 }

@@ -5,6 +5,7 @@
 
 #include "core/base/parallel.h"
 #include "core/base/strings.h"
+#include "train/glm/model/glm_model.h"
 #include "train/glm/text/number_text.h"
 
 namespace tenon {

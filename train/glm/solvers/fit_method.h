@@ -5,10 +5,11 @@
 #include <string>
 
 #include "core/base/status.h"
-#include "train/glm/model/glm_model.h"
 #include "train/glm/model/glm_penalty.h"
 
 namespace tenon {
+
+class GlmModel;
 
 /// How the best coefficients are found.
 enum class GlmMethod : uint8_t {
