@@ -8,6 +8,8 @@
 #include <thread>
 #include <utility>
 
+#include "core/base/clock.h"
+#include "core/base/mutex.h"
 #include "core/base/strings.h"
 #include "core/device/device_name.h"
 #include "distributed/protocol/task_role.h"
@@ -30,16 +32,20 @@ bool IsChief(const std::string& job, int task) { return job == kWorkerJob && tas
 class ChiefWatch {
  public:
   ChiefWatch(Server& server, Clock& clock) : server_(server), clock_(clock) {
-    watcher_ = std::jthread([this](const std::stop_token& end) { Watch(end); });
+    watcher_ = std::jthread([this] { Watch(); });
+  }
+  ~ChiefWatch() {
+    MutexLock lock(mu_);
+    has_ended_ = true;
+    ended_.NotifyAll();
   }
   /// Whether it has ended the server.
   bool is_gone() const { return is_gone_; }
 
  private:
-  void Watch(const std::stop_token& end) {
+  void Watch() {
     Clock::Time heard = clock_.Now();
-    while (!end.stop_requested()) {
-      clock_.SleepFor(kChiefPause);
+    while (!EndsWithin(kChiefPause)) {
       // Who answers late is busy or slow, and is there.
       const bool is_there = server_.AskIfAlive(kWorkerJob, 0).code() != StatusCode::kUnavailable;
       const Clock::Time now = clock_.Now();
@@ -51,10 +57,21 @@ class ChiefWatch {
     }
   }
 
+  bool EndsWithin(Clock::Duration pause) {
+    const Clock::Time deadline = clock_.Now() + pause;
+    MutexLock lock(mu_);
+    while (!has_ended_ && clock_.WaitUntil(ended_, mu_, deadline)) {
+    }
+    return has_ended_;
+  }
+
   Server& server_;
   Clock& clock_;
   std::atomic<bool> is_gone_ = false;
-  std::jthread watcher_;
+  Mutex mu_;
+  CondVar ended_;
+  bool has_ended_ ABSL_GUARDED_BY(mu_) = false;
+  std::jthread watcher_;  // behind what it uses
 };
 
 Status ServeChief(Server& server, const ServerOptions& options) {
