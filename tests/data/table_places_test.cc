@@ -64,12 +64,13 @@ TEST_F(TablePlacesTest, AColumnWithAFewOtherValuesIsNamedWithTheirLinesAndTheFla
     const DoubtfulColumn& doubtful = table.settled().doubtful[0];
     const auto texts = table.shard().FindTexts(table.Unit(doubtful.unit), 1, 5);
     ASSERT_TRUE(texts.ok()) << texts.status();
-    EXPECT_EQ(table.places().OfDoubtful(doubtful, *texts),
-              StrCat(path, ":18,204: column 2 (temp): 'warm' is not a number\n  18202,warm\n", path,
-                     ":18,302: column 2 (temp): 'warm' is not a number\n  18300,warm\n", path,
-                     ":18,303: column 2 (temp): 'it\\'s' is not a number\n  18301,it\\'s\n",
-                     "3 of its 20,000 values are no numbers: --na 'warm' --na 'it'\\''s' if they "
-                     "are missing, --types 'temp=category' if the column is one of categories"));
+    EXPECT_EQ(
+        table.places().OfDoubtful(doubtful, *texts),
+        StrCat(path, ":18,204: column 2 (temp): 'warm' is not a number\n  18202,warm\n", path,
+               ":18,302: column 2 (temp): 'warm' is not a number\n  18300,warm\n", path,
+               ":18,303: column 2 (temp): 'it\\'s' is not a number\n  18301,it\\'s\n",
+               "3 of its 20,000 values are no numbers: --na 'NA' --na 'warm' --na 'it'\\''s' if "
+               "they are missing, --types 'temp=category' if the column is one of categories"));
   }
 }
 
