@@ -56,7 +56,7 @@ void GlmRowReader::Evaluate(const GlmNumber& number, const TableBlock& block, do
   const auto& steps = number.expression.steps;
   if (steps.size() == 1 && steps[0].op == Op::kColumn) {
     block.columns[number.columns[steps[0].index]].CopyNumbers(begin_, count_, out);
-    // What is missing or infinite stays so when it is scaled.
+    // Missing and infinite numbers stay so when they are scaled.
     Scale(number, count_, out);
     if (AreFinite(out, count_)) return;
     MarkMissing(out);

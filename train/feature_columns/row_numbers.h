@@ -12,7 +12,7 @@
 
 namespace tenon {
 
-/// What an op does with weights that come in at `input`.
+/// The use that an op makes of weights that come in at `input`.
 enum class ReaderKind { kHandsOn, kGathers, kMultiplies, kOther };
 ReaderKind ReaderKindOf(const Node& node, int input);
 

@@ -11,7 +11,7 @@
 
 namespace tenon {
 
-/// What a row of a weight matrix is for.
+/// The meaning of a row of a weight matrix.
 enum class WeightRowKind {
   kNumber,           // the weight of a number, or of an element of several
   kCategory,         // a word of a vocabulary, or the category of that number

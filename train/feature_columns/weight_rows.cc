@@ -23,7 +23,7 @@ bool IsPartOf(const std::string& node, const std::string& variable) {
          rest.find_first_not_of("0123456789", kPart.size()) == std::string_view::npos;
 }
 
-/// What reads the value of a variable, through nodes that hand it on.
+/// The nodes that read the value of a variable, through others that hand it on.
 void CollectUses(const Node& node, int slot, std::vector<UseOfWeights>* uses,
                  std::set<const Node*>* seen) {
   for (const OutEdge& edge : node.out_edges()) {

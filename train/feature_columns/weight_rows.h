@@ -7,7 +7,7 @@
 #include "core/graph/graph.h"
 #include "train/feature_columns/weight_row.h"
 
-// What the rows of a weight matrix stand for, in graphs that TensorFlow's feature columns made. The
+// The meaning of the rows of a weight matrix, in graphs that TensorFlow's feature columns made. The
 // names come from the ops that made the row numbers (the table of a vocabulary, boundaries,
 // hashes), which are found by following the graph from the weights back to the features. A row is
 // named only where every op on that way is known to leave row numbers as they are.

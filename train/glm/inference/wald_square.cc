@@ -10,7 +10,7 @@
 namespace tenon {
 namespace {
 
-/// So many estimates have their covariance as a dense matrix, whatever the blocks are.
+/// The covariance of so many estimates is made a dense matrix, whatever the blocks are.
 constexpr size_t kMostDense = 500;
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 

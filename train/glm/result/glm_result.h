@@ -80,7 +80,7 @@ struct GlmPathPoint {
   std::vector<double> coefficients, standardised;
 };
 
-/// What a stream of rows did, in place of an exact fit.
+/// The account of a stream of rows, which stands in place of an exact fit.
 struct GlmStreamReport {
   int64_t epochs = 0, batch_rows = 0, seed = 0;
   double learning_rate = 0;

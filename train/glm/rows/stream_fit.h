@@ -16,7 +16,7 @@
 
 namespace tenon {
 
-/// What a stream needs to know of the rows beside the model.
+/// The facts about the rows that a stream needs beside the model.
 struct StreamRows {
   int64_t all = 0;   // of the table
   GlmTotals totals;  // of those that are used

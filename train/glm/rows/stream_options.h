@@ -9,7 +9,7 @@
 
 namespace tenon {
 
-/// What a stream of rows left.
+/// The coefficients that a stream of rows left, and its account.
 struct StreamFit {
   std::vector<double> coefficients;  // by column of the model, in units of its design
   int64_t epochs = 0, batch_rows = 0, seed = 0;

@@ -14,8 +14,9 @@
 
 namespace tenon {
 
-/// What FTRL has of each coefficient: the coefficient, the sum of squared gradients, and the sum of
-/// gradients that the steps so far do not account for. By part, as ops/glm/glm_batch.h deals them.
+/// The state of FTRL for each coefficient: the coefficient, the sum of squared gradients, and the
+/// sum of gradients that the steps so far do not account for. By part, as ops/glm/glm_batch.h deals
+/// them.
 struct StreamState {
   struct Part {
     Tensor weights, squares, linear;

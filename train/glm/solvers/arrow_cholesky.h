@@ -22,7 +22,8 @@ class ArrowCholesky {
   int64_t rank() const { return gram_.size() - static_cast<int64_t>(aliased_.size()); }
   /// The columns that are aliased, in order. Levels of zeros are.
   const std::vector<int64_t>& aliased() const { return aliased_; }
-  /// As those of OrderedCholesky, among the other columns.
+  /// The least part that one of the other columns has left of its square, and which one, as
+  /// OrderedCholesky has them.
   double least_left() const { return cholesky_.least_left(); }
   int64_t least_left_column() const;
 

@@ -13,7 +13,7 @@ namespace {
 
 /// Half the products of so many columns take 100 MB, and their factorisation some seconds.
 constexpr int64_t kMostColumns = 5000;
-/// What AddGlmSums lets the sums of all threads take.
+/// The bytes that AddGlmSums lets the sums of all threads take.
 constexpr double kMostBytes = static_cast<double>(int64_t{4} << 30);
 
 }  // namespace

@@ -255,31 +255,26 @@ class PenalisedScoring {
   }
 
   Status FollowPath() {
-    const bool has_path = penalty_.path > 0;
-    const GlmFamily family = model_.design().family;
-    bool is_at_end = false;
+    const bool has_path = penalty_.path > 0, by_gram = has_path && is_gaussian_;
     Eigen::VectorXd of_result;
     PenaltyFactors result = {};
-    std::vector<double> deviances;
-    for (const double lambda :
-         LambdasOf(penalty_, here_.gradient, first_, fits_.weight, num_rows_)) {
-      const bool is_wanted = lambda == penalty_.lambda;
-      if (is_at_end && !is_wanted) continue;
-      const PenaltyFactors f = FactorsOf(penalty_, lambda, fits_.weight, fits_.response_deviation);
-      const bool by_gram = has_path && is_gaussian_;
+    const auto fit = [&](const PenaltyFactors& f, bool is_wanted) -> StatusOr<double> {
       TENON_RETURN_IF_ERROR(
           Refine(f, is_wanted || by_gram ? options_.tolerance : options_.path_tolerance, by_gram));
       if (has_path) fits_.path.push_back(FitOf(f));
-      deviances.push_back(here_.deviance);
       if (penalty_.lambda == 0 || is_wanted) {
         fits_.fit = FitOf(f);
         result = f;
         of_result = here_.at;
       }
-      is_at_end = is_at_end || (has_path && IsEndOfPath(deviances, fits_.null_deviance, family));
-      if (is_at_end && (penalty_.lambda == 0 || lambda <= penalty_.lambda)) break;
-    }
-    if (has_path && is_gaussian_) {
+      return here_.deviance;
+    };
+    TENON_RETURN_IF_ERROR(
+        FollowLambdas(penalty_,
+                      {here_.gradient, fits_.null_deviance, fits_.weight, num_rows_,
+                       fits_.response_deviation, model_.design().family},
+                      first_, fit));
+    if (by_gram) {
       // The sum of products has rounding that the gradient of a pass has not.
       TENON_ASSIGN_OR_RETURN(here_, At(of_result));
       now_ = result;

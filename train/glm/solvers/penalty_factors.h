@@ -2,8 +2,10 @@
 #pragma once
 
 #include <Eigen/Core>
-#include <vector>
+#include <cstdint>
 
+#include "absl/functional/function_ref.h"
+#include "core/base/status.h"
 #include "ops/glm/glm_family.h"
 #include "train/glm/model/glm_model.h"
 #include "train/glm/model/glm_penalty.h"
@@ -17,11 +19,6 @@ namespace tenon {
 struct PenaltyFactors {
   double lambda = 0, ridge = 0, lasso = 0;
 };
-
-/// The factors of a lambda as glmnet counts it. `weight` is the sum of the rows' weights,
-/// `response_deviation` 1 but for a gaussian model.
-PenaltyFactors FactorsOf(const GlmPenalty& penalty, double lambda, double weight,
-                         double response_deviation);
 
 /// The information of 1 with itself, of each column with 1 and of each column with itself, where
 /// all rows have the same predictor, so that it is a multiple of their weights.
@@ -43,11 +40,21 @@ double PenaltyAt(const PenaltyFactors& factors, const Eigen::VectorXd& standardi
 double PenaltyResidual(const PenaltyFactors& factors, const Eigen::VectorXd& gradient,
                        const Eigen::VectorXd& standardised, int64_t num_free);
 
-/// The lambdas of a path as in glmnet, from the largest down, with the one that was asked for; that
-/// one alone without a path. `gradient` is where all coefficients that are not free are 0.
-std::vector<double> LambdasOf(const GlmPenalty& penalty, const Eigen::VectorXd& gradient,
-                              int64_t num_free, double weight, double num_rows);
-/// Whether a path ends with the last of its fits, whose deviances these are.
-bool IsEndOfPath(const std::vector<double>& deviances, double null_deviance, GlmFamily family);
+/// The model without the columns that a penalty counts, where a path begins.
+struct PathStart {
+  Eigen::VectorXd gradient;  // by standardised coefficient
+  double deviance = 0;
+  double weight = 0;  // the sum of the rows' weights
+  double num_rows = 0;
+  double response_deviation = 1;  // other than 1 for a gaussian model alone
+  GlmFamily family = GlmFamily::kGaussian;
+};
+
+/// Has `fit` make the fits of a path as in glmnet, from the largest lambda down until the path is
+/// at its end, and that of the lambda that was asked for, which is alone without a path. `fit`
+/// gives the deviance.
+Status FollowLambdas(
+    const GlmPenalty& penalty, const PathStart& start, int64_t num_free,
+    absl::FunctionRef<StatusOr<double>(const PenaltyFactors& factors, bool is_wanted)> fit);
 
 }  // namespace tenon

@@ -233,23 +233,17 @@ class QuasiNewton {
   /// The fits of all lambdas, each from where the last one ended.
   Status FollowPath() {
     const bool has_path = penalty_.path > 0;
-    std::vector<double> deviances;
-    bool is_at_end = false;
-    for (const double lambda : LambdasOf(penalty_, here_.gradient.cwiseQuotient(scales_), first_,
-                                         fits_.weight, num_rows_)) {
-      const bool is_wanted = lambda == penalty_.lambda;
-      if (is_at_end && !is_wanted) continue;
-      const PenaltyFactors f = FactorsOf(penalty_, lambda, fits_.weight, fits_.response_deviation);
+    const auto fit = [&](const PenaltyFactors& f, bool is_wanted) -> StatusOr<double> {
       TENON_RETURN_IF_ERROR(
           Refine(f, has_path && !is_wanted ? options_.path_tolerance : options_.tolerance));
       if (has_path) fits_.path.push_back(FitOf(f));
-      deviances.push_back(here_.deviance);
       if (penalty_.lambda == 0 || is_wanted) fits_.fit = FitOf(f);
-      is_at_end = is_at_end ||
-                  (has_path && IsEndOfPath(deviances, fits_.null_deviance, model_.design().family));
-      if (is_at_end && (penalty_.lambda == 0 || lambda <= penalty_.lambda)) break;
-    }
-    return OkStatus();
+      return here_.deviance;
+    };
+    return FollowLambdas(penalty_,
+                         {here_.gradient.cwiseQuotient(scales_), fits_.null_deviance, fits_.weight,
+                          num_rows_, fits_.response_deviation, model_.design().family},
+                         first_, fit);
   }
 
   const GlmModel& model_;
