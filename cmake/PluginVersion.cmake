@@ -5,7 +5,8 @@
 # of the headers that both are compiled with. Touches nothing when it has not changed.
 cmake_minimum_required(VERSION 3.25)
 file(GLOB headers "${SOURCE}/runtime/accelerator/*.h"
-  "${SOURCE}/runtime/device/cpu_device.h" "${SOURCE}/runtime/device/session_device.h")
+  "${SOURCE}/runtime/device/cpu_device.h" "${SOURCE}/runtime/device/session_device.h"
+  "${SOURCE}/data/files/*.h")
 file(GLOB_RECURSE shared "${SOURCE}/core/*.h" "${SOURCE}/ops/*.h")
 set(text "${ABI}")
 foreach(header IN LISTS headers shared)

@@ -52,13 +52,18 @@ endforeach()
 configure_file("${PROJECT_SOURCE_DIR}/cmake/tenon.pc.in" "${PROJECT_BINARY_DIR}/tenon.pc" @ONLY)
 install(FILES "${PROJECT_BINARY_DIR}/tenon.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
 
-# For people.
-install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" "${PROJECT_SOURCE_DIR}/README.md"
-  "${PROJECT_SOURCE_DIR}/CHANGELOG.md" DESTINATION "${CMAKE_INSTALL_DOCDIR}" COMPONENT programs)
+# For people: the pages, and what they lead to, at the places that they have in the source tree, so that the links
+# between them hold (tools/check_links.py).
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/docs" DESTINATION "${CMAKE_INSTALL_DOCDIR}" COMPONENT programs
-  FILES_MATCHING PATTERN "*.md" PATTERN "*.svg" PATTERN "*.png")
-install(DIRECTORY "${PROJECT_SOURCE_DIR}/examples" DESTINATION "${CMAKE_INSTALL_DATADIR}/tenon"
+  FILES_MATCHING PATTERN "*.md" PATTERN "*.svg" PATTERN "*.png" PATTERN "make_pictures.py")
+install(DIRECTORY "${PROJECT_SOURCE_DIR}/examples" DESTINATION "${CMAKE_INSTALL_DOCDIR}"
   COMPONENT programs FILES_MATCHING PATTERN "*.cc" PATTERN "README.md")
+foreach(page LICENSE README.md CHANGELOG.md CONTRIBUTING.md proto/README.md share/flights/README.md
+    share/mnist/README.md tests/fuzz/README.md tests/interop/scripts/flights_estimator.py
+    tests/interop/scripts/flights_linear.py tests/interop/scripts/mnist_replica.py)
+  cmake_path(GET page PARENT_PATH folder)
+  install(FILES "${PROJECT_SOURCE_DIR}/${page}" DESTINATION "${CMAKE_INSTALL_DOCDIR}/${folder}" COMPONENT programs)
+endforeach()
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/share/mnist" "${PROJECT_SOURCE_DIR}/share/flights"
   "${PROJECT_SOURCE_DIR}/share/bench"
   DESTINATION "${CMAKE_INSTALL_DATADIR}/tenon" COMPONENT programs)

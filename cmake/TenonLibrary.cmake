@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # tenon_library(FOLDER DEPENDS FOLDERS... LINK TARGETS...): the static library tenon_<FOLDER> from
-# every .cc below FOLDER. Tests never live there; runtime/accelerator, runtime/cuda, ops/cuda and .cu
-# files belong to plugins (TenonPlugins.cmake, TenonCuda.cmake).
+# every .cc below FOLDER. Tests never live there; runtime/accelerator, runtime/cuda, runtime/gloo, runtime/mpi,
+# ops/cuda, data/hdfs, data/http, data/s3 and .cu files belong to plugins (TenonPlugins.cmake, TenonCuda.cmake,
+# TenonFiles.cmake, TenonCollectives.cmake).
 #
 # tenon_programs(FOLDERS...): the command `tenon` from tools/, one program from each example; the target
 # `programs` makes them all. The examples are installed by `cmake --install ... --component programs` only.
@@ -10,7 +11,7 @@
 # Sets OUT to the .cc files below the folder, as seen from the source tree.
 function(tenon_sources OUT FOLDER)
   file(GLOB_RECURSE found CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/${FOLDER}/*.cc")
-  list(FILTER found EXCLUDE REGEX "/runtime/(accelerator|cuda)/|/ops/cuda/|/core/generator/")
+  list(FILTER found EXCLUDE REGEX "/runtime/(accelerator|cuda|gloo|mpi)/|/ops/cuda/|/data/(hdfs|http|s3)/|/core/generator/")
   set(${OUT} ${found} PARENT_SCOPE)
 endfunction()
 
@@ -75,10 +76,12 @@ function(tenon_declared_ops FOLDER)
   endforeach()
   set(families "${PROJECT_BINARY_DIR}/gen/${FOLDER}/families.cc")
   file(CONFIGURE OUTPUT "${families}" @ONLY CONTENT
-"#include \"${FOLDER}/register.h\"\n
+"#include \"${FOLDER}/register.h\"
+#include \"${FOLDER}/variants.h\"\n
 ${includes}
 namespace tenon {\n
 void RegisterLibraryOps(OpRegistry& ops) {
+  AddVariantDecoders();
 ${calls}}\n
 }  // namespace tenon\n")
   target_sources(tenon_${FOLDER} PRIVATE "${families}")
@@ -96,6 +99,10 @@ function(tenon_program NAME)
   add_executable(${NAME} ${ARGN})
   target_link_libraries(${NAME} PRIVATE tenon_train tenon_warnings CLI11::CLI11
     nlohmann_json::nlohmann_json spdlog::spdlog)
+  # The loader looks for each symbol in the libraries in the order of their names here: those first that have the most.
+  # This takes a sixth from the start of a program.
+  target_link_options(${NAME} PRIVATE "LINKER:--push-state,--no-as-needed" -lstdc++ -lm -lc
+    "${TENON_grpc_LIBRARY}" "$<TARGET_FILE:protobuf::libprotobuf>" "LINKER:--pop-state")
   # What takes their time stands in the libraries, which are optimised fully.
   target_compile_options(${NAME} PRIVATE $<$<CONFIG:Release>:-O1>)
   add_dependencies(programs ${NAME})

@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# Devices with memory of their own come in plugins, which take what they use of core and runtime from
-# the program that loads them. tenon_accelerator is what they have in common.
+# Devices with memory of their own, and files of servers, come in plugins, which take what they use of core
+# and runtime from the program that loads them. tenon_accelerator is what such devices have in common.
 
 
 # The version by which they know each other: a header that both sides include.
 set(plugin_version "${PROJECT_BINARY_DIR}/gen/core/device/plugin_version.h")
 file(GLOB runtime_headers CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/runtime/accelerator/*.h"
   "${PROJECT_SOURCE_DIR}/runtime/device/cpu_device.h"
-  "${PROJECT_SOURCE_DIR}/runtime/device/session_device.h")
+  "${PROJECT_SOURCE_DIR}/runtime/device/session_device.h"
+  "${PROJECT_SOURCE_DIR}/runtime/collectives/*.h" "${PROJECT_SOURCE_DIR}/data/files/*.h")
 file(GLOB_RECURSE shared_headers CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/core/*.h"
   "${PROJECT_SOURCE_DIR}/ops/*.h")
 add_custom_command(OUTPUT "${plugin_version}"

@@ -173,6 +173,12 @@ function(tenon_tests)
       if(TARGET tenon_cuda_runtime AND folder STREQUAL "runtime")
         target_link_libraries(runtime_tests PRIVATE tenon_cuda_runtime)
       endif()
+      if(folder MATCHES "^(runtime|ops|train)$")
+        target_link_libraries(${folder}_tests PRIVATE tenon_gloo_backend)
+      endif()
+      if(folder STREQUAL "data")
+        target_link_libraries(data_tests PRIVATE tenon_s3_files tenon_hdfs_files)
+      endif()
       if(folder STREQUAL "cuda")
         set_target_properties(cuda_tests PROPERTIES OUTPUT_NAME gpu_tests)
       endif()
@@ -213,7 +219,8 @@ function(tenon_tests)
   set_tests_properties(interop.large_checkpoint PROPERTIES LABELS slow TIMEOUT 900
     SKIP_RETURN_CODE 77 ENVIRONMENT "${environment}")
   foreach(long IN ITEMS "device_conformance op_conformance_test.py --simulated"
-      "whole_conformance op_conformance_test.py --all" "ref_variables ref_variables_test.py --runs 20 --draw 40")
+      "whole_conformance op_conformance_test.py --all" "ref_variables ref_variables_test.py --runs 20 --draw 40"
+      "s3_load s3_load_test.py --all")
     separate_arguments(long)
     list(POP_FRONT long name script)
     add_test(NAME interop.${name} CONFIGURATIONS Full

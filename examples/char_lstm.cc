@@ -89,7 +89,7 @@ Status Train(const Flags& flags) {
            .save_checkpoint_steps = 100,
            .hooks = {StopAtStep(flags.steps), NanTensorHook(loss),
                      LoggingTensorHook({{"loss", loss}}, 100, [](const std::string& line) {
-                       std::cout << line << std::endl;
+                       std::cout << line + "\n" << std::flush;
                      })}}));
   InputPipeline batches = InputPipeline::From([&]() -> StatusOr<std::unique_ptr<InputSource>> {
                             return std::make_unique<Windows>(text, alphabet, flags.length);

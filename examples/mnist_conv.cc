@@ -16,7 +16,8 @@ namespace {
 
 using namespace tenon;  // NOLINT: a program about Tenon
 
-void Say(const std::string& line) { std::cout << line << std::endl; }
+/// Prints a line at once and in one piece: other tasks may print to the same place.
+void Say(const std::string& line) { std::cout << line + "\n" << std::flush; }
 
 Status Train(const std::string& data, const std::string& logs, int64_t steps, int64_t save_steps) {
   TENON_ASSIGN_OR_RETURN(const Mnist mnist, LoadMnist(data, {.one_hot = false}));

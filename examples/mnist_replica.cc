@@ -32,7 +32,8 @@ struct Flags : ReplicaFlags {
   double learning_rate = 0.001;
 };
 
-void Say(const std::string& line) { std::cout << line << std::endl; }  // at once, for who watches
+/// Prints a line at once and in one piece: other tasks may print to the same place.
+void Say(const std::string& line) { std::cout << line + "\n" << std::flush; }
 
 struct Model {
   Output global_step, x, y_, cross_entropy, accuracy, summary;
@@ -92,13 +93,13 @@ Status Train(const Flags& flags, Server& server) {
   TENON_ASSIGN_OR_RETURN(const Mnist mnist, LoadMnist(flags.data));
   TENON_ASSIGN_OR_RETURN(
       ShuffledBatches batches,
-      ShuffledBatches::Create({mnist.train.images, mnist.train.labels}, flags.task_index));
+      ShuffledBatches::Create({mnist.train.images, mnist.train.labels}, server.task_index()));
   TENON_ASSIGN_OR_RETURN(const int64_t batch_count, batches.PerEpoch(flags.batch_size));
   Graph graph(AllOps());
   GraphBuilding building(graph);
   const Model m = BuildModel(server, flags.learning_rate);
   Saver saver;
-  Supervisor supervisor({.is_chief = flags.task_index == 0,
+  Supervisor supervisor({.is_chief = server.task_index() == 0,
                          .notice = Say,
                          .checkpoint_dir = flags.checkpoint_dir,
                          .saver = flags.checkpoint_dir.empty() ? nullptr : &saver,
@@ -107,13 +108,13 @@ Status Train(const Flags& flags, Server& server) {
   TENON_ASSIGN_OR_RETURN(auto session, supervisor.PrepareOrWaitForSession(server, graph));
   std::unique_ptr<EventWriter> writer;
   if (!flags.logs_path.empty()) {
-    const std::string folder = StrCat(flags.logs_path, "/worker", flags.task_index);
+    const std::string folder = StrCat(flags.logs_path, "/worker", server.task_index());
     TENON_ASSIGN_OR_RETURN(writer, EventWriter::Create(folder, graph));
   }
   const std::vector<Output> fetches = {m.cross_entropy, m.summary, m.global_step};
   TENON_ASSIGN_OR_RETURN(const auto step, session->Prepare({m.x, m.y_}, fetches, {m.train_op}));
   const auto read_step = [&] { return session->Run<int64_t>({}, m.global_step); };
-  const bool is_chief = flags.task_index == 0, saves = !flags.checkpoint_dir.empty();
+  const bool is_chief = server.task_index() == 0, saves = !flags.checkpoint_dir.empty();
   const int64_t workers = server.cluster().NumTasks("worker");
   const int64_t own_steps = flags.training_epochs * batch_count;
   // With checkpoints the job has a last step, whichever processes, of how many starts, get there.

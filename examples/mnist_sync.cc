@@ -23,7 +23,8 @@ struct Flags : ReplicaFlags {
   double save_seconds = 5;
 };
 
-void Say(const std::string& line) { std::cout << line << std::endl; }
+/// Prints a line at once and in one piece: other tasks may print to the same place.
+void Say(const std::string& line) { std::cout << line + "\n" << std::flush; }
 
 Status Train(const Flags& flags, Server& server) {
   TENON_ASSIGN_OR_RETURN(const Mnist mnist, LoadMnist(flags.data, {.one_hot = false}));
@@ -40,7 +41,7 @@ Status Train(const Flags& flags, Server& server) {
   Adam adam(0.001);
   SyncReplicas sync(adam, {.replicas_to_aggregate = workers - flags.backup,
                            .total_num_replicas = workers,
-                           .task = flags.task_index,
+                           .task = server.task_index(),
                            .notice = Say});
   const Variable step = GlobalStep();
   Node* const train = sync.Minimize(loss, {.global_step = step});
@@ -48,7 +49,7 @@ Status Train(const Flags& flags, Server& server) {
   TENON_ASSIGN_OR_RETURN(
       auto session, MonitoredTrainingSession::Start(
                         {.server = &server,
-                         .is_chief = flags.task_index == 0,
+                         .is_chief = server.task_index() == 0,
                          .checkpoint_dir = flags.checkpoint_dir,
                          .save_checkpoint_period =
                              std::chrono::milliseconds(static_cast<int>(flags.save_seconds * 1000)),
@@ -60,7 +61,7 @@ Status Train(const Flags& flags, Server& server) {
                               .Shuffle(mnist.train.images.dim(0), 1)
                               .Repeat()
                               .Batch(flags.batch_size)
-                              .Shard(workers, flags.task_index)
+                              .Shard(workers, server.task_index())
                               .Prefetch(2);
   for (const InputElement& batch : batches) {
     if (session->ShouldStop()) break;

@@ -11,11 +11,12 @@
 
 namespace tenon {
 
-/// The exit code of a program that has ended so: 1 after an error, which is printed, 128 and the
-/// signal's number when a signal has ended a training in good order, and 0.
+/// The exit code of a program that has ended so: 1 after an error, which is printed, but for one of
+/// all ranks, which RunRank has told; 128 and the signal's number when a signal has ended a
+/// training in good order, and 0.
 inline int ExitCode(const Status& status) {
   if (!status.ok()) {
-    std::cerr << status << '\n';
+    if (!IsOfAllRanks(status)) std::cerr << status << '\n';
     return 1;
   }
   const int signal = StopSignal::last_received();

@@ -5,6 +5,7 @@
 
 #include "core/memory/memory_limit.h"
 #include "data/files/file.h"
+#include "distributed/resolver/task_credentials.h"
 #include "tools/commands.h"
 #include "train/replica_flags.h"
 
@@ -27,8 +28,9 @@ void ServerAccessFlags::AddTo(CLI::App& app) {
                  "client")
       ->check(Between(0, 65535));
   app.add_option("--root", root,
-                 "The folder that graphs may read and write; default: everything on loopback, "
-                 "nothing beyond");
+                 "What graphs may read and write: a folder, such as /data, or one at s3:// or "
+                 "hdfs://, or several joined by commas; default: everything "
+                 "on loopback, nothing beyond");
   app.add_option("--memory_limit", memory_mebibytes,
                  "MiB that tensors may take; default: the machine's, or the container's")
       ->check(Between(1, kMostMebibytes));
@@ -50,7 +52,7 @@ void ServerAccessFlags::AddTo(CLI::App& app) {
 }
 
 Status ServerAccessFlags::ApplyTo(ServerOptions* options) const {
-  TENON_ASSIGN_OR_RETURN(options->credentials, ReadCredentials(credentials));
+  TENON_ASSIGN_OR_RETURN(options->credentials, FindCredentials(credentials));
   options->insecure = insecure;
   options->loopback_port = loopback_port;
   options->limits = limits;

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/device/device_plugin.h"
+#include "ops/register.h"
 #include "tools/commands.h"
 #include "tools/processes.h"
 
@@ -24,6 +25,30 @@ struct BenchFlags {
   std::string output;
 };
 
+/// Whether `python` runs, and has what the script of the other system imports; the error ends with
+/// `advice`.
+Status CheckPython(const std::string& python, std::string_view advice) {
+  constexpr const char* kAsk =
+      "import importlib.util as i; print('has', *(not i.find_spec(m) for m in ('tensorflow', "
+      "'numpy')))";
+  TENON_ASSIGN_OR_RETURN(Child child, StartChild({python, "-c", kAsk}, {.take_errors = true}));
+  std::string said;  // the last line
+  while (true) {
+    StatusOr<std::string> line = ReadLine(child);
+    if (!line.ok()) break;
+    said = *std::move(line);
+  }
+  EndChild(&child);
+  if (said == "has False False") return OkStatus();
+  if (said.starts_with("has ")) {
+    return FailedPrecondition(python, " has no ", said == "has False True" ? "NumPy" : "TensorFlow",
+                              advice);
+  }
+  return FailedPrecondition(python, " is no Python that runs: ",
+                            said.empty() ? "it prints nothing" : StrCat("it prints '", said, "'"),
+                            advice);
+}
+
 /// The other system: a process that is given the name of a row on a line and answers with a figure.
 class Peer {
  public:
@@ -31,13 +56,24 @@ class Peer {
     TENON_ASSIGN_OR_RETURN(const std::string script,
                            FindShared(StrCat("bench/", flags.peer, "_peer.py")));
     std::string python = flags.peer_python;
+    std::string_view advice = "; --peer_python names one that has TensorFlow 2.15";
     if (python.empty()) {
-      const char* home = std::getenv("HOME");
-      python = StrCat(home != nullptr ? home : "", "/.cache/tenon/tf-2.15.1/bin/python");
+      advice = "; tools/install_tensorflow.sh makes one that has TensorFlow, or give --peer_python";
+      const char *const chosen = std::getenv("TENON_TF_VENV"), *const home = std::getenv("HOME");
+      python =
+          StrCat(chosen != nullptr ? chosen
+                                   : StrCat(home != nullptr ? home : "", "/.cache/tenon/tf-2.15.1"),
+                 "/bin/python");
     }
     std::unique_ptr<Peer> peer(new Peer);
+    TENON_RETURN_IF_ERROR(CheckPython(python, advice));
     TENON_ASSIGN_OR_RETURN(peer->child_, StartChild({python, script}, {.give_input = true}));
-    TENON_ASSIGN_OR_RETURN(peer->name_, ReadLine(peer->child_));
+    const StatusOr<std::string> name = ReadLine(peer->child_);
+    if (!name.ok()) {
+      return FailedPrecondition(python, " ", script, " ended before it began to measure; what it ",
+                                "printed stands above", advice);
+    }
+    peer->name_ = *name;
     return peer;
   }
   ~Peer() { EndChild(&child_); }
@@ -153,7 +189,7 @@ StatusOr<double> MedianCall(int count, const std::function<Status()>& fn) {
   return Median(std::move(seconds));
 }
 
-void AddBenchCommand(CLI::App& app, const OpRegistry& ops, Command* chosen) {
+void AddBenchCommand(CLI::App& app, Command* chosen) {
   auto flags = std::make_shared<BenchFlags>();
   CLI::App* bench = app.add_subcommand(
       "bench",
@@ -166,12 +202,14 @@ void AddBenchCommand(CLI::App& app, const OpRegistry& ops, Command* chosen) {
                    "CPU and of clusters)")
       ->check(CLI::IsMember({"cpu", "gpu"}));
   bench->add_option("--runs", flags->runs, "Runs of each row")->check(AtLeast(1));
-  bench->add_option("--peer", flags->peer, "The other system")
-      ->check(CLI::IsMember({"tensorflow"}));
-  bench->add_option("--peer_python,--peer-python", flags->peer_python,
-                    "Its Python (default: what tools/install_tensorflow.sh makes)");
+  CLI::Option* const peer = bench->add_option("--peer", flags->peer, "The other system")
+                                ->check(CLI::IsMember({"tensorflow"}));
+  bench
+      ->add_option("--peer_python,--peer-python", flags->peer_python,
+                   "Its Python (default: what tools/install_tensorflow.sh makes)")
+      ->needs(peer);
   bench->add_option("--output", flags->output, "Write every run to this JSON file");
-  bench->callback([=, &ops] { *chosen = [flags, &ops] { return Report(Bench(*flags, ops)); }; });
+  bench->callback([=] { *chosen = [flags] { return Report(Bench(*flags, AllOps())); }; });
 }
 
 }  // namespace tenon::tools

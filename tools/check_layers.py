@@ -20,17 +20,18 @@ MAY_INCLUDE = {
     'runtime': {'core'},
     'distributed': {'core', 'runtime'},
     'train': {'core', 'data', 'ops', 'runtime', 'distributed'},
-    'plugins': {'core', 'ops', 'runtime'},
+    'plugins': {'core', 'data', 'ops', 'runtime'},
     'tenon': {'core', 'data', 'ops', 'runtime', 'distributed', 'train'},
 }
 # The rooms of a folder, each of which may include those before it only.
 ROOMS = {
     'core': ['base', 'memory', 'tensor', 'device', 'op', 'graph', 'build', 'gradient', 'proto',
              'generator'],
-    'data': ['files', 'batch', 'csv', 'table', 'table_places', 'records', 'checkpoint', 'arrays'],
-    'runtime': ['device', 'execute', 'passes', 'functions', 'captures', 'compile', 'session',
-                'accelerator', 'cuda'],
-    'distributed': ['protocol', 'worker', 'master', 'client', 'grpc'],
+    'data': ['files', 'batch', 'csv', 'table', 'table_places', 'records', 'checkpoint', 'arrays',
+             'http', 's3', 'hdfs'],
+    'runtime': ['device', 'execute', 'passes', 'functions', 'captures', 'compile', 'collectives',
+                'session', 'accelerator', 'cuda', 'gloo', 'mpi'],
+    'distributed': ['protocol', 'resolver', 'worker', 'master', 'client', 'grpc'],
     # Files beside these rooms come last.
     'distributed/grpc': ['rpc', 'peer'],
     'train/glm': ['text', 'formula', 'model', 'result', 'solvers', 'rows', 'inference', 'report',

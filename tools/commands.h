@@ -8,7 +8,6 @@
 #include <string_view>
 
 #include "core/base/status.h"
-#include "core/op/op_registry.h"
 #include "tools/flag_checks.h"
 
 // The subcommands of `tenon`. Each adds its flags to the command line and, when it is the one that
@@ -24,17 +23,17 @@ inline constexpr int kWrongUsage = 2;
 /// Runs the subcommand and returns the process's exit code.
 using Command = std::function<int()>;
 
-void AddRunCommand(CLI::App& app, const OpRegistry& ops, Command* chosen);
-void AddServeCommand(CLI::App& app, const OpRegistry& ops, Command* chosen);
+void AddRunCommand(CLI::App& app, Command* chosen);
+void AddServeCommand(CLI::App& app, Command* chosen);
 void AddLaunchCommand(CLI::App& app, Command* chosen);
 void AddStopCommand(CLI::App& app, Command* chosen);
 void AddStatusCommand(CLI::App& app, Command* chosen);
-void AddTrainCommand(CLI::App& app, const OpRegistry& ops, Command* chosen);
+void AddTrainCommand(CLI::App& app, Command* chosen);
 void AddPredictCommand(CLI::App& app, Command* chosen);
-void AddBenchCommand(CLI::App& app, const OpRegistry& ops, Command* chosen);
+void AddBenchCommand(CLI::App& app, Command* chosen);
 void AddDevicesCommand(CLI::App& app, Command* chosen);
-void AddInspectCommand(CLI::App& app, const OpRegistry& ops, Command* chosen);
-void AddOpsCommand(CLI::App& app, const OpRegistry& ops, Command* chosen);
+void AddInspectCommand(CLI::App& app, Command* chosen);
+void AddOpsCommand(CLI::App& app, Command* chosen);
 /// Adds commands that know all others which have been added when they run.
 void AddShellCommands(CLI::App& app, Command* chosen);
 

@@ -2,6 +2,7 @@
 #include <cstdio>
 
 #include "core/base/parallel.h"
+#include "core/base/plural.h"
 #include "tools/commands.h"
 #include "tools/device_flags.h"
 
@@ -29,7 +30,7 @@ int PrintDevices(const DeviceFlags& flags) {
                 gpu.compute_minor, gpu.pci_bus_id.c_str());
   }
   if (wanted <= static_cast<int>(gpus->size())) return kDone;
-  return Report(FailedPrecondition(wanted, " GPUs are wanted, found ", gpus->size()));
+  return Report(FailedPrecondition("wanted ", Plural(wanted, "GPU"), ", found ", gpus->size()));
 }
 
 }  // namespace

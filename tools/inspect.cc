@@ -4,6 +4,7 @@
 
 #include "core/proto/proto_io_graph.h"
 #include "data/files/file.h"
+#include "ops/register.h"
 #include "proto/meta_graph.pb.h"
 #include "runtime/functions/expansion.h"
 #include "tools/checkpoints.h"
@@ -171,7 +172,7 @@ int InspectFile(const InspectFlags& flags, const OpRegistry& ops) {
 
 }  // namespace
 
-void AddInspectCommand(CLI::App& app, const OpRegistry& ops, Command* chosen) {
+void AddInspectCommand(CLI::App& app, Command* chosen) {
   auto flags = std::make_shared<InspectFlags>();
   CLI::App* inspect =
       app.add_subcommand("inspect", "Say what is in a graph or checkpoint, or draw a graph");
@@ -216,7 +217,7 @@ void AddInspectCommand(CLI::App& app, const OpRegistry& ops, Command* chosen) {
       ->excludes(dot)
       ->excludes(print)
       ->excludes(compare);
-  inspect->callback([=, &ops] { *chosen = [flags, &ops] { return InspectFile(*flags, ops); }; });
+  inspect->callback([=] { *chosen = [flags] { return InspectFile(*flags, AllOps()); }; });
 }
 
 }  // namespace tenon::tools

@@ -10,8 +10,8 @@
 #include <optional>
 
 #include "core/base/program_version.h"
+#include "data/files/file.h"
 #include "data/files/path.h"
-#include "ops/register.h"
 #include "tools/arguments.h"
 #include "tools/commands.h"
 #include "tools/help.h"
@@ -126,6 +126,7 @@ void PrintNotice(const std::string& line) {
 }
 
 Status WriteTextFile(const std::string& path, const std::string& text) {
+  if (!SchemeOf(path).empty()) return WriteStringToFile(path, text);
   std::FILE* const file = std::fopen(path.c_str(), "wb");
   if (file == nullptr) return StatusOfErrno(errno, "write", path);
   const bool written = std::fwrite(text.data(), 1, text.size(), file) == text.size();
@@ -138,8 +139,6 @@ Status WriteTextFile(const std::string& path, const std::string& text) {
 
 int main(int argc, char** argv) {
   using namespace tenon::tools;  // NOLINT: the command's own names
-  tenon::OpRegistry ops;
-  tenon::RegisterAllOps(ops);
   CLI::App app("Tenon: runs and trains dataflow graphs, here and on clusters.", "tenon");
   app.require_subcommand(1);
   app.set_version_flag("--version", tenon::StrCat("tenon ", tenon::kProgramVersion));
@@ -147,17 +146,17 @@ int main(int argc, char** argv) {
       "Flags may be written with '-' or '_'. Exit codes: 0 done, 1 the job failed, 2 wrong usage.");
   SetHelpFormat(&app);
   Command chosen;
-  AddRunCommand(app, ops, &chosen);
-  AddServeCommand(app, ops, &chosen);
+  AddRunCommand(app, &chosen);
+  AddServeCommand(app, &chosen);
   AddLaunchCommand(app, &chosen);
   AddStopCommand(app, &chosen);
   AddStatusCommand(app, &chosen);
-  AddTrainCommand(app, ops, &chosen);
+  AddTrainCommand(app, &chosen);
   AddPredictCommand(app, &chosen);
-  AddBenchCommand(app, ops, &chosen);
+  AddBenchCommand(app, &chosen);
   AddDevicesCommand(app, &chosen);
-  AddInspectCommand(app, ops, &chosen);
-  AddOpsCommand(app, ops, &chosen);
+  AddInspectCommand(app, &chosen);
+  AddOpsCommand(app, &chosen);
   AddShellCommands(app, &chosen);
   ShowDefaults(&app);
   const std::optional<int> ended = Parse(app, std::vector<std::string>(argv + 1, argv + argc));

@@ -5,6 +5,7 @@
 
 #include "core/base/closest_name.h"
 #include "core/graph/graph.h"
+#include "ops/register.h"
 #include "runtime/functions/expansion.h"
 #include "tools/commands.h"
 
@@ -262,7 +263,7 @@ int ListOrDescribe(const OpRegistry& ops, const std::string& name) {
 
 }  // namespace
 
-void AddOpsCommand(CLI::App& app, const OpRegistry& ops, Command* chosen) {
+void AddOpsCommand(CLI::App& app, Command* chosen) {
   auto name = std::make_shared<std::string>();
   CLI::App* command = app.add_subcommand("ops", "List the ops, or describe one");
   command->add_option("name", *name, "The op");
@@ -274,8 +275,9 @@ void AddOpsCommand(CLI::App& app, const OpRegistry& ops, Command* chosen) {
   command->add_flag(
       "--compatibility", *compatibility,
       "Which dtypes each op takes, and its gradient: the end of docs/compatibility.md");
-  command->callback([=, &ops] {
-    *chosen = [=, &ops] {
+  command->callback([=] {
+    *chosen = [=] {
+      const OpRegistry& ops = AllOps();
       if (*json) return PrintJson(ops);
       if (*compatibility) return PrintCompatibility(ops);
       return *markdown ? PrintMarkdown(ops) : ListOrDescribe(ops, *name);

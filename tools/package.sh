@@ -85,14 +85,15 @@ if [[ -x $build/gpu_tests ]]; then
   strip "$package/bin/gpu_tests"
 fi
 
-# What is the host's own: glibc, whose parts fit each other only, and NVIDIA's driver and libraries, which go with the
-# host's GPU and are many times as large as all else.
+# What is the host's own: glibc, whose parts fit each other only; NVIDIA's driver and libraries, which go with the host's
+# GPU and are many times as large as all else; and MPI, which goes with the host's mpirun and network.
 host_library() {
   case $1 in
     linux-vdso.so.*|*/ld-linux-*|ld-linux-*) ;;
     libc.so.*|libm.so.*|libmvec.so.*|libpthread.so.*|libdl.so.*|librt.so.*|libresolv.so.*|libutil.so.*) ;;
     libanl.so.*|libnsl.so.1|libnss_*.so.*|libBrokenLocale.so.*|libthread_db.so.*) ;;
     libcuda.so.*|libcudart.so.*|libcublas*.so.*|libcudnn*.so.*|libcufft.so.*|libcurand.so.*) ;;
+    libmpi.so.*|libmpich.so.*) ;;
     libcusolver.so.*|libcusparse.so.*|libnccl.so.*|libnvrtc*.so.*|libnvJitLink.so.*|libnvidia-*.so.*) ;;
     *) return 1 ;;
   esac
@@ -110,6 +111,11 @@ done
 origins=()
 for file in "${files[@]}"; do
   libraries=$(needs "$file") || fail "ldd cannot read $file"
+  # What MPI itself needs is the host's as well.
+  case $file in
+    */libtenon_openmpi.so|*/libtenon_mpich.so)
+      libraries=$(grep -F -f <(patchelf --print-needed "$file" | sed 's/$/ /') <<<"$libraries") ;;
+  esac
   while read -r library path; do
     if host_library "$library"; then continue; fi
     [[ $path != not ]] || fail "$file needs $library, and the loader finds none on this machine"
@@ -187,6 +193,7 @@ a processor $processors. Where one of them is not there, the loader says so:
 "$requirement: cannot open shared object file", or
 "version \`GLIBC_$glibc' not found".
 
+share/doc/Tenon/README.md leads to the pages of the documentation, and the sources of the examples.
 LICENSE is Tenon's; those of the libraries in lib/ are in share/doc/licenses, that of the images in
 share/tenon/mnist/README.md.
 END

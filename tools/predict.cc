@@ -45,19 +45,19 @@ class WholeFile {
   WholeFile(WholeFile&&) = default;
   ~WholeFile() {
     if (file_ == nullptr) return;
-    file_->Close().IgnoreError();
-    RemoveFile(temporary_).IgnoreError();
+    file_.reset();
+    if (temporary_ != path_) RemoveFile(temporary_).IgnoreError();
   }
   Status Append(std::string_view text) { return file_->Append(text); }
   Status Publish() {
     TENON_RETURN_IF_ERROR(file_->Sync());
     TENON_RETURN_IF_ERROR(file_->Close());
     file_.reset();
-    return PublishFile(temporary_, path_);
+    return PublishWhole(temporary_, path_);
   }
 
  private:
-  explicit WholeFile(const std::string& path) : path_(path), temporary_(TemporaryName(path)) {}
+  explicit WholeFile(const std::string& path) : path_(path), temporary_(NameToPublish(path)) {}
 
   std::string path_, temporary_;
   std::unique_ptr<OutputFile> file_;

@@ -15,17 +15,27 @@ struct Child {
   pid_t pid = -1;
   int output = -1;  // its standard output and, when asked, its standard error
   int input = -1;   // its standard input, when asked
+  int errors = -1;  // its standard error, when asked for alone
 };
 
 struct ChildOptions {
   bool take_errors = false;  // standard error into the pipe; else it stays this process's
+  bool own_errors = false;   // standard error into a pipe of its own
   bool give_input = false;
+  /// The child leads a process group of its own: a terminal's signals do not reach it, and it reads
+  /// nothing where the standard input is a terminal.
+  bool own_group = false;
+  std::vector<std::string> environment = {};  // "NAME=VALUE", beside or instead of this process's
+  std::vector<int> cores = {};                // those that it may run on; none: this process's
 };
 
 /// Starts a program, found as the shell does. It is ended when this process dies. A program that
 /// does not exist says so on its standard error and ends with code 127.
 StatusOr<Child> StartChild(const std::vector<std::string>& arguments,
                            const ChildOptions& options = {});
+
+/// The cores that this process may run on.
+StatusOr<std::vector<int>> OwnCores();
 
 /// Reads a line of the child's output, without its end. Unavailable when the output has ended.
 StatusOr<std::string> ReadLine(const Child& child);

@@ -5,6 +5,8 @@
 #include "core/base/parallel.h"
 #include "distributed/protocol/server.h"
 #include "distributed/protocol/task_role.h"
+#include "distributed/resolver/task_credentials.h"
+#include "ops/register.h"
 #include "tools/access_flags.h"
 #include "tools/commands.h"
 #include "tools/device_flags.h"
@@ -15,6 +17,11 @@ namespace {
 
 /// Thirty years.
 constexpr double kMaxSeconds = 1e9;
+/// Servers of TensorFlow's take long to start.
+constexpr double kStartUpSeconds = 60;
+
+/// How often a server that is to end when it is idle looks whether it is.
+constexpr std::chrono::milliseconds kIdlePause{200};
 
 /// A server to talk to.
 struct TargetFlags {
@@ -28,65 +35,48 @@ struct TargetFlags {
 };
 
 struct ServeFlags {
-  std::string job_name;
-  int task_index = 0;
-  std::string ps_hosts;
-  std::string worker_hosts;
-  std::string cluster;
+  ClusterFlags cluster;
   int port = -1;
   int threads = 0;
-  bool check_config = false;
-  double start_up_deadline = 60;
   double worker_timeout = 300;
   bool until_workers_end = false;
+  double end_when_idle = 0;
   ServerAccessFlags access;
   DeviceFlags devices;
 };
 
-StatusOr<ServerOptions> Resolve(const ServeFlags& flags) {
+StatusOr<ServerOptions> OptionsOf(const ServeFlags& flags) {
   ServerOptions options;
-  if (!flags.cluster.empty()) {
-    if (!flags.ps_hosts.empty() || !flags.worker_hosts.empty()) {
-      return InvalidArgument("--cluster and --ps_hosts/--worker_hosts exclude each other");
-    }
-    TENON_ASSIGN_OR_RETURN(options.cluster, ClusterSpec::Parse(flags.cluster));
-  }
-  if (!flags.ps_hosts.empty()) {
-    TENON_RETURN_IF_ERROR(options.cluster.AddJob(kParameterServerJob, flags.ps_hosts));
-  }
-  if (!flags.worker_hosts.empty()) {
-    TENON_RETURN_IF_ERROR(options.cluster.AddJob(kWorkerJob, flags.worker_hosts));
-  }
-  if (options.cluster.empty()) TENON_RETURN_IF_ERROR(CheckNoTfConfig());
-  if (options.cluster.empty() && flags.port < 0) {
-    return InvalidArgument(
-        "nothing says where to listen; give --port for a server of its own, or "
-        "--ps_hosts and --worker_hosts, or --cluster");
-  }
-  options.job = flags.job_name;
-  options.task = flags.task_index;
   options.port = flags.port;
   options.threads = flags.threads;
   TENON_RETURN_IF_ERROR(flags.access.ApplyTo(&options));
   TENON_ASSIGN_OR_RETURN(options.devices, flags.devices.Resolve());
   options.notice = PrintNotice;
-  options.start_up_deadline =
-      std::chrono::milliseconds(static_cast<int64_t>(flags.start_up_deadline * 1000));
-  if (!options.cluster.empty()) {
-    if (flags.job_name.empty()) return InvalidArgument("--job_name is missing");
-    TENON_RETURN_IF_ERROR(options.cluster.Address(options.job, options.task).status());
-  }
+  options.start_up_deadline = StartUpDeadline(flags.cluster);
   return options;
 }
 
-void PrintConfig(const ServeFlags& flags, const ServerOptions& options) {
-  if (options.cluster.empty()) {
-    std::printf("cluster: this server alone (--port %d)\n", flags.port);
-    return;
+/// Which task the server is. A mistake is wrong usage.
+StatusOr<ResolvedTask> Resolve(const ServeFlags& flags) {
+  TENON_ASSIGN_OR_RETURN(ResolvedTask task, ResolveTask(flags.cluster, {.num_ps = 1}));
+  if (task.role == TaskRole::kEvaluator) {
+    return InvalidArgument("an evaluator has no server: it follows the checkpoints of others");
   }
-  std::printf("cluster: %s (%s)\n", options.cluster.ToString().c_str(),
-              flags.cluster.empty() ? "--ps_hosts, --worker_hosts" : "--cluster");
-  std::printf("task: %s (--job_name, --task_index)\n", TaskName(options.job, options.task).c_str());
+  if (task.is_alone() && flags.port < 0) {
+    return InvalidArgument(
+        "nothing says where to listen; give --port for a server of its own, or --ps_hosts and "
+        "--worker_hosts, or --cluster, or --rendezvous, or TF_CONFIG, or start it by srun or "
+        "mpirun");
+  }
+  return task;
+}
+
+void PrintConfig(const ServeFlags& flags, const ResolvedTask& task) {
+  if (task.is_alone()) {
+    std::printf("cluster: this server alone (--port %d)\n", flags.port);
+  } else {
+    std::printf("%s\n", task.Describe().c_str());
+  }
 }
 
 /// The signals that a server listens to.
@@ -123,11 +113,28 @@ void WatchSignals(Server* server, bool ends_with_workers) {
   }).detach();
 }
 
+/// Ends the server when no client has used it for so long.
+void EndWhenIdle(Server* server, double seconds) {
+  std::thread([server, seconds] {
+    const auto limit = std::chrono::milliseconds(static_cast<int64_t>(seconds * 1000));
+    while (true) {
+      const auto idle = server->IdleTime();
+      if (idle && *idle >= limit) break;
+      std::this_thread::sleep_for(kIdlePause);
+    }
+    PrintNotice(StrCat("no client has used this server for ", seconds, " s: ending"));
+    server->Shutdown();
+  }).detach();
+}
+
 int Serve(const ServeFlags& flags, const OpRegistry& ops) {
-  const auto options = Resolve(flags);
+  auto task = Resolve(flags);
+  if (!task.ok()) return Report(WrongUsage(Message(task.status())));
+  auto options = OptionsOf(flags);
   if (!options.ok()) return Report(WrongUsage(Message(options.status())));
-  PrintConfig(flags, *options);
-  if (flags.check_config) return kDone;
+  PrintConfig(flags, *task);
+  if (flags.cluster.check_config) return kDone;
+  if (const Status taken = TakeTask(&*task, &*options); !taken.ok()) return Report(taken);
   // Before any other thread exists, so that all of them leave the signals to the watcher.
   const sigset_t signals = ServerSignals();
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
@@ -142,10 +149,11 @@ int Serve(const ServeFlags& flags, const OpRegistry& ops) {
   }
   std::fflush(stdout);
   WatchSignals(server->get(), flags.until_workers_end);
+  if (flags.end_when_idle > 0) EndWhenIdle(server->get(), flags.end_when_idle);
   Status status;
   if (flags.until_workers_end) {
     status = (*server)->WaitForJobEnd(
-        kWorkerJob, std::chrono::milliseconds(static_cast<int64_t>(flags.worker_timeout * 1000)));
+        kWorkerJob, {std::chrono::milliseconds(static_cast<int64_t>(flags.worker_timeout * 1000))});
     if (status.ok()) std::printf("all workers are done\n");
     if (status.code() == StatusCode::kCancelled) status = OkStatus();
     // The others would look for this server, and wait.
@@ -162,26 +170,18 @@ int Serve(const ServeFlags& flags, const OpRegistry& ops) {
 
 }  // namespace
 
-void AddServeCommand(CLI::App& app, const OpRegistry& ops, Command* chosen) {
+void AddServeCommand(CLI::App& app, Command* chosen) {
   auto flags = std::make_shared<ServeFlags>();
   CLI::App* serve = app.add_subcommand("serve", "Be one server of a cluster");
-  serve->add_option("--job_name,--job-name", flags->job_name, "This server's job: ps, worker");
-  serve->add_option("--task_index,--task-index", flags->task_index, "Its number in the job")
-      ->check(AtLeast(0));
-  serve->add_option("--ps_hosts,--ps-hosts", flags->ps_hosts, "host:port,... of job ps");
-  serve->add_option("--worker_hosts,--worker-hosts", flags->worker_hosts,
-                    "host:port,... of job worker");
-  serve->add_option("--cluster", flags->cluster, "JOB=host:port,...;JOB=...");
+  flags->cluster.start_up_deadline = kStartUpSeconds;
+  AddClusterFlags(*serve, &flags->cluster);
+  serve->add_option("--cluster", flags->cluster.cluster, "JOB=host:port,...;JOB=...");
   serve
       ->add_option("--port", flags->port,
                    "Alone: a cluster of this one server on loopback. With a cluster: listen here")
       ->check(CLI::Range(0, 65535));
   serve->add_option("--threads", flags->threads, "Threads that run kernels (default: cores)")
       ->check(AtLeast(0));
-  serve
-      ->add_option("--start_up_deadline", flags->start_up_deadline,
-                   "Seconds that a session waits for the tasks it needs")
-      ->check(CLI::Range(0.0, kMaxSeconds));
   serve->add_flag("--until_workers_end", flags->until_workers_end,
                   "End when every worker of the cluster has reported its end");
   serve
@@ -189,11 +189,14 @@ void AddServeCommand(CLI::App& app, const OpRegistry& ops, Command* chosen) {
                    "With it: seconds without a sign of life after which a worker counts as failed; "
                    "0: never")
       ->check(CLI::Range(0.0, kMaxSeconds));
-  serve->add_flag("--check-config,--check_config", flags->check_config,
-                  "Print what the flags mean and stop");
+  serve
+      ->add_option("--end_when_idle", flags->end_when_idle,
+                   "End when no client has run a step here for so many seconds, after the first "
+                   "session; default: 0, never")
+      ->check(CLI::Range(0.0, kMaxSeconds));
   flags->access.AddTo(*serve);
   flags->devices.AddTo(*serve);
-  serve->callback([=, &ops] { *chosen = [flags, &ops] { return Serve(*flags, ops); }; });
+  serve->callback([=] { *chosen = [flags] { return Serve(*flags, AllOps()); }; });
 }
 
 void AddStopCommand(CLI::App& app, Command* chosen) {
@@ -202,7 +205,7 @@ void AddStopCommand(CLI::App& app, Command* chosen) {
   flags->AddTo(*stop);
   stop->callback([=] {
     *chosen = [flags] {
-      const auto credentials = ReadCredentials(flags->credentials);
+      const auto credentials = FindCredentials(flags->credentials);
       if (!credentials.ok()) return Report(credentials.status());
       const Status stopped = StopServer(flags->target, "tenon stop", *credentials);
       if (stopped.ok()) PrintNotice(StrCat(flags->target, " ends"));
@@ -218,7 +221,7 @@ void AddStatusCommand(CLI::App& app, Command* chosen) {
   flags->AddTo(*status);
   status->callback([=] {
     *chosen = [flags] {
-      const auto credentials = ReadCredentials(flags->credentials);
+      const auto credentials = FindCredentials(flags->credentials);
       if (!credentials.ok()) return Report(credentials.status());
       const auto text = DescribeServer(flags->target, *credentials);
       if (text.ok()) std::fputs(text->c_str(), stdout);

@@ -75,9 +75,15 @@ run_tests() {
 tools/install_deps.sh
 tools/check_layers.py
 tools/check_sizes.py
+tools/check_links.py
 tools/check_format.sh
 if [[ $label == . || $label == interop ]]; then
   tools/install_tensorflow.sh || echo "without TensorFlow the interop tests are skipped" >&2
+  tools/install_s3_servers.sh || echo "without servers of S3's protocol their tests are skipped" >&2
+  tools/install_hdfs_server.sh || echo "without a server of HDFS its tests are skipped" >&2
+fi
+if [[ $label == . || $label == slow ]]; then
+  tools/install_kubernetes.sh || echo "without its schemas the test of manifests is skipped" >&2
 fi
 # Each tree is built while the tests of the one before run, many of which wait. What runs in the background has a
 # process group of its own, by which it is ended.

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "ops/register.h"
 #include "tools/commands.h"
-#include "tools/replica_arguments.h"
 #include "tools/train_linear.h"
 #include "tools/train_mnist.h"
+#include "train/replica_flags.h"
 #include "train/sessions/stop_signal.h"
 
 namespace tenon::tools {
@@ -13,7 +14,7 @@ constexpr double kMostSeconds = 1e9;
 
 }  // namespace
 
-void AddTrainCommand(CLI::App& app, const OpRegistry& ops, Command* chosen) {
+void AddTrainCommand(CLI::App& app, Command* chosen) {
   CLI::App* train = app.add_subcommand("train", "Train one of the built-in models");
   train->require_subcommand(1);
   auto flags = std::make_shared<TrainMnistFlags>();
@@ -61,19 +62,36 @@ void AddTrainCommand(CLI::App& app, const OpRegistry& ops, Command* chosen) {
           "not depend on the number of tasks; default: one batch a worker, in any order")
       ->check(AtLeast(1))
       ->needs(sync);
+  mnist
+      ->add_flag(
+          "--allreduce", flags->allreduce,
+          "Workers go in step without parameter servers: each has all variables, and applies "
+          "the mean of the gradients of all; so they do under mpirun, unless --num_ps says "
+          "otherwise")
+      ->excludes(sync);
+  mnist
+      ->add_option("--rank_limit", flags->rank_limit,
+                   "With it: seconds that a worker is waited for in a step; then all end; default: "
+                   "300")
+      ->check(Between(0.001, kMostSeconds));
+  mnist
+      ->add_option("--collectives", flags->collectives,
+                   "With it: the library by which workers add up: gloo, over TCP; mpi, that of the "
+                   "mpirun that has started them; auto, mpi where an mpirun has, and else gloo; "
+                   "default: auto")
+      ->check(CLI::IsMember({"auto", "gloo", "mpi"}));
   mnist->add_option("--batch", flags->batch, "Images a step")->check(AtLeast(1));
   mnist
       ->add_option("--learning_rate", flags->learning_rate,
                    "Of the first step; it falls to nothing at the end, but for classic, where it "
                    "stays; default: 0.001")
       ->check(Above(0));
-  AddReplicaFlags(*mnist, &flags->replica);
-  mnist->get_option("--worker_hosts")->needs(mnist->get_option("--ps_hosts"));
+  AddClusterFlags(*mnist, &flags->cluster);
   flags->access.AddTo(*mnist);
-  AddTrainLinearCommand(*train, ops, chosen);
-  mnist->callback([=, &ops] {
-    *chosen = [flags, &ops] {
-      const int code = Report(TrainMnist(*flags, ops));
+  AddTrainLinearCommand(*train, chosen);
+  mnist->callback([=] {
+    *chosen = [flags] {
+      const int code = Report(TrainMnist(*flags, AllOps()));
       return code == kDone ? SignalCode(StopSignal::last_received()) : code;
     };
   });

@@ -9,21 +9,23 @@
 
 #include "core/base/parallel.h"
 #include "core/base/strings.h"
+#include "ops/register.h"
 #include "tools/access_flags.h"
 #include "tools/fit_progress.h"
 #include "tools/glm_penalty_flags.h"
 #include "tools/glm_stream_flags.h"
-#include "tools/replica_arguments.h"
+#include "tools/training_task.h"
 #include "train/glm/fit_glm.h"
 #include "train/glm/glm_cluster.h"
 #include "train/glm/report/print_glm.h"
 #include "train/glm/report/write_glm.h"
+#include "train/replica_flags.h"
 
 namespace tenon::tools {
 namespace {
 
 struct TrainLinearFlags {
-  ReplicaFlags replica;
+  ClusterFlags cluster;
   ServerAccessFlags access;
   std::string formula;
   std::vector<std::string> files;
@@ -122,22 +124,25 @@ Status FitAndShow(const TrainLinearFlags& flags, GlmOptions options,
   return ShowResult(flags, result);
 }
 
-Status TrainLinear(const TrainLinearFlags& flags, const OpRegistry& ops) {
+Status TrainLinear(const TrainLinearFlags& flags) {
   TENON_ASSIGN_OR_RETURN(const GlmOptions given, OptionsOf(flags));
   if (flags.threads > 0) SetThreadBudget(flags.threads);
-  if (flags.replica.job_name.empty()) {
-    if (const Status s = CheckNoTfConfig(); !s.ok()) return WrongUsage(Message(s));
+  TENON_ASSIGN_OR_RETURN(ResolvedTask task, ResolveTrainingTask(flags.cluster, 0));
+  if (PrintTask(task, flags.cluster)) return OkStatus();
+  if (task.is_alone()) {
     return FitAndShow(flags, given, [&](const GlmOptions& options) {
       return FitGlm(flags.formula, flags.files, options);
     });
   }
-  TENON_ASSIGN_OR_RETURN(ServerOptions server_options, flags.replica.Options());
-  server_options.notice = PrintNotice;
-  TENON_RETURN_IF_ERROR(flags.access.ApplyTo(&server_options));
   if (flags.files == std::vector<std::string>{"-"}) {
     return WrongUsage("the standard input can be read by one process alone: give a cluster files");
   }
-  return RunGlmTask(server_options, ops, [&](Server& server) {
+  ServerOptions server_options;
+  server_options.notice = PrintNotice;
+  server_options.start_up_deadline = StartUpDeadline(flags.cluster);
+  TENON_RETURN_IF_ERROR(flags.access.ApplyTo(&server_options));
+  TENON_RETURN_IF_ERROR(TakeTask(&task, &server_options));
+  return RunGlmTask(server_options, AllOps(), [&](Server& server) {
     return FitAndShow(flags, given, [&](const GlmOptions& options) {
       return FitGlmOnWorkers(server, flags.formula, flags.files, options, PrintNotice);
     });
@@ -146,7 +151,7 @@ Status TrainLinear(const TrainLinearFlags& flags, const OpRegistry& ops) {
 
 }  // namespace
 
-void AddTrainLinearCommand(CLI::App& train, const OpRegistry& ops, Command* chosen) {
+void AddTrainLinearCommand(CLI::App& train, Command* chosen) {
   auto flags = std::make_shared<TrainLinearFlags>();
   CLI::App* linear = train.add_subcommand(
       "linear",
@@ -217,10 +222,9 @@ void AddTrainLinearCommand(CLI::App& train, const OpRegistry& ops, Command* chos
                    "variance is not as the family has it");
   linear->add_flag("--all", flags->all, "Print every coefficient, not the 20 largest |z| alone");
   linear->add_flag("--quiet", flags->quiet, "Print nothing but errors");
-  AddReplicaFlags(*linear, &flags->replica);
+  AddClusterFlags(*linear, &flags->cluster);
   flags->access.AddTo(*linear);
-  linear->callback(
-      [=, &ops] { *chosen = [flags, &ops] { return Report(TrainLinear(*flags, ops)); }; });
+  linear->callback([=] { *chosen = [flags] { return Report(TrainLinear(*flags)); }; });
 }
 
 }  // namespace tenon::tools

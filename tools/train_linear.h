@@ -6,6 +6,6 @@
 namespace tenon::tools {
 
 /// Adds `linear` to the subcommands of `train`: linear, logistic and Poisson regression from files.
-void AddTrainLinearCommand(CLI::App& train, const OpRegistry& ops, Command* chosen);
+void AddTrainLinearCommand(CLI::App& train, Command* chosen);
 
 }  // namespace tenon::tools

@@ -1,29 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <string>
-
-#include "tools/access_flags.h"
-#include "tools/mnist_model.h"
-#include "train/replica_flags.h"
+#include "core/op/op_registry.h"
+#include "tools/mnist_flags.h"
 
 namespace tenon::tools {
-
-/// What `tenon train mnist` was asked to do.
-struct TrainMnistFlags {
-  std::string data, logs, checkpoint_dir, curve;
-  ReplicaFlags replica;
-  ServerAccessFlags access;
-  std::string model = "mlp";
-  int epochs = 0;  // 0: the model's own number
-  int64_t max_steps = 0;
-  int64_t batch = 100;
-  double learning_rate = 0;  // 0: the model's own
-  bool sync = false;
-  int backup = 0;
-  int shards = 0;
-  double save_seconds = 30;
-};
 
 /// Trains in this process, or as one task of a cluster, and reports on the standard output.
 Status TrainMnist(const TrainMnistFlags& flags, const OpRegistry& ops);

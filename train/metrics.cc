@@ -68,8 +68,10 @@ Aligned Align(const Output& labels, const Output& predictions, const Input& weig
 
 Variable CountVariable(std::string_view name, const Shape& shape, DType dtype) {
   const NoControlDependencies always;
-  return Variable(name, Zeros(shape, {.dtype = dtype, .name = StrCat(name, "/zeros")}),
-                  {.trainable = false, .local = true});
+  const Variable count(name, Zeros(shape, {.dtype = dtype, .name = StrCat(name, "/zeros")}),
+                       {.trainable = false, .local = true});
+  CurrentBuilding().graph->Collection(kMetricVariables).push_back(count.ref());
+  return count;
 }
 
 Metric Counted(std::string_view name, const Shape& shape, const Output& added) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/replica.h"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <csignal>
@@ -10,7 +11,11 @@
 #include <set>
 #include <thread>
 #include <utility>
+#include <vector>
 
+#include "core/base/clock.h"
+#include "core/base/mutex.h"
+#include "core/base/strings.h"
 #include "core/device/device_name.h"
 #include "distributed/protocol/task_role.h"
 #include "train/one_line.h"
@@ -20,6 +25,10 @@ namespace tenon {
 namespace {
 
 constexpr std::chrono::minutes kWorkerTimeout{5};
+/// Between two questions about who has not come, and the limit for an answer.
+constexpr std::chrono::milliseconds kAwaitedPause{1000}, kAwaitedDeadline{3000};
+/// How long parameter servers that are to hear of a failed start may take to listen.
+constexpr std::chrono::milliseconds kServersWait{10000};
 constexpr std::chrono::milliseconds kSignalPause{50};
 /// Between two looks at whether the other workers have ended.
 constexpr std::chrono::milliseconds kAlivePause{50};
@@ -60,6 +69,84 @@ class EndedTasks {
   std::set<int> hangs_;
   std::map<int, Clock::Time> refused_since_;
 };
+
+/// Ends a worker's server when the start-up deadline has passed and another worker has not come. A
+/// parameter server knows who has, and also who has trained and ended before this one was started.
+class ComingWatch {
+ public:
+  ComingWatch(Server& server, const ServerOptions& options) : server_(server), options_(options) {
+    const auto servers = options.cluster.jobs().find(kParameterServerJob);
+    if (servers == options.cluster.jobs().end()) return;
+    for (const auto& [task, address] : servers->second) servers_.push_back("grpc://" + address);
+    watcher_ = std::jthread([this] { Watch(); });
+  }
+  ~ComingWatch() {
+    MutexLock lock(mu_);
+    is_over_ = true;
+    over_.NotifyAll();
+  }
+  /// Why it has ended the server; OK when it has not.
+  Status verdict() {
+    MutexLock lock(mu_);
+    return verdict_;
+  }
+
+ private:
+  void Watch() {
+    auto pause = std::chrono::duration_cast<Clock::Duration>(options_.start_up_deadline);
+    while (!IsOverWithin(pause)) {
+      pause = kAwaitedPause;
+      const std::optional<std::vector<std::string>> awaited = Awaited();
+      if (!awaited) continue;  // no parameter server answers, which the session sees, too
+      if (awaited->empty()) return;
+      {
+        MutexLock lock(mu_);
+        verdict_ = DeadlineExceeded("not all tasks have come within ",
+                                    options_.start_up_deadline.count() / 1000.0,
+                                    " s (--start_up_deadline): ", Join(*awaited, ", "));
+      }
+      return server_.Shutdown();
+    }
+  }
+
+  /// The tasks that have not come, by the first parameter server that answers; none by one that is
+  /// not Tenon's.
+  std::optional<std::vector<std::string>> Awaited() const {
+    for (const std::string& target : servers_) {
+      auto awaited = TasksAwaitedBy(target, options_.credentials, kAwaitedDeadline);
+      if (awaited.ok()) return *std::move(awaited);
+      if (awaited.status().code() == StatusCode::kUnimplemented) return std::vector<std::string>();
+    }
+    return std::nullopt;
+  }
+
+  bool IsOverWithin(Clock::Duration pause) {
+    const Clock::Time end = options_.clock->Now() + pause;
+    MutexLock lock(mu_);
+    while (!is_over_ && options_.clock->WaitUntil(over_, mu_, end)) {
+    }
+    return is_over_;
+  }
+
+  Server& server_;
+  const ServerOptions& options_;
+  std::vector<std::string> servers_;  // "grpc://host:port"
+  Mutex mu_;
+  CondVar over_;
+  bool is_over_ ABSL_GUARDED_BY(mu_) = false;
+  Status verdict_ ABSL_GUARDED_BY(mu_);
+  std::jthread watcher_;  // behind what it uses
+};
+
+/// What `train` returns; or why it was ended.
+Status TrainWithAll(Server& server, const ServerOptions& options,
+                    const std::function<Status(Server& server)>& train) {
+  ComingWatch watch(server, options);
+  const Status trained = train(server);
+  if (trained.ok()) return trained;
+  const Status verdict = watch.verdict();
+  return verdict.ok() ? trained : verdict;
+}
 
 std::atomic<int> descriptions_wanted{0};
 
@@ -109,10 +196,15 @@ class ReplicaSignals {
 
 Status RunReplica(const ServerOptions& options, const OpRegistry& registry,
                   const std::function<Status(Server& server)>& train) {
+  const Clock::Time begin = options.clock->Now();
   auto started = Server::Start(options, registry);
   if (!started.ok()) {
     if (RoleOfJob(options.job) == TaskRole::kWorker) {
-      ReportFailedStart(options, kParameterServerJob, started.status());
+      // All tasks may have been started at once.
+      const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
+          begin + options.start_up_deadline - options.clock->Now());
+      ReportFailedStart(options, kParameterServerJob, started.status(),
+                        std::clamp(left, std::chrono::milliseconds(0), kServersWait));
     }
     return started.status();
   }
@@ -125,18 +217,19 @@ Status RunReplica(const ServerOptions& options, const OpRegistry& registry,
       StrAppend(&addresses, task == 0 ? "" : ",", address);
     }
     Notice(options, StrCat("waiting for the workers at ", addresses, " to end"));
-    const Status end = server->WaitForJobEnd(kWorkerJob, kWorkerTimeout);
+    const Status end =
+        server->WaitForJobEnd(kWorkerJob, {kWorkerTimeout, options.start_up_deadline});
     // The others would look for this server, and wait.
     const bool was_told_to = end.code() == StatusCode::kCancelled;
     if (!end.ok() && !was_told_to) server->EndTasks(kWorkerJob, end);
     return end;
   }
-  const Status status = train(*server);
+  const Status status = TrainWithAll(*server, options, train);
   const int signal = StopSignal::last_received();
   const bool interrupted = signal != 0 && (status.ok() || status.code() == StatusCode::kCancelled);
   if (!status.ok() && interrupted) {
     Notice(options, OneLine(Message(status)));
-  } else if (!status.ok()) {
+  } else if (!status.ok() && options.cluster.NumTasks(kParameterServerJob) > 0) {
     Notice(options,
            StrCat("this worker failed, which the parameter servers are told: ",
                   absl::StatusCodeToString(status.code()), ": ", OneLine(Message(status))));

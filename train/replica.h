@@ -16,8 +16,11 @@ namespace tenon {
 /// `train` and tells the parameter servers how it ended, also those that are still to start.
 ///
 /// The status of `train`; for a parameter server that of Server::WaitForJobEnd, with five minutes
-/// for workers that give no sign of life; or why the server could not start, of which a worker
-/// tells the parameter servers that listen. A job that fails ends everywhere: the parameter servers
+/// for workers that give no sign of life, and options.start_up_deadline for those that have not
+/// come or are to return; or why the server could not start, of which a worker tells the parameter
+/// servers that listen. A worker's training is ended, too, when others have not come
+/// start_up_deadline after its server has started: DeadlineExceeded names them. A job that fails
+/// ends everywhere: the parameter servers
 /// end the other workers (Server::EndTasks). A worker whose training a signal has Cancelled ends by
 /// the signal. `registry` must outlive it.
 Status RunReplica(const ServerOptions& options, const OpRegistry& registry,

@@ -1,47 +1,54 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/replica_flags.h"
 
-#include <cstdlib>
-
 #include "data/files/file.h"
 #include "distributed/protocol/task_role.h"
+#include "distributed/resolver/task_credentials.h"
 
 namespace tenon {
 
-StatusOr<ServerOptions> ReplicaFlags::Options() const {
-  const auto role = RoleOfJob(job_name);
-  if (role != TaskRole::kParameterServer && role != TaskRole::kWorker) {
-    return InvalidArgument("--job_name is '", job_name, "', wanted ps or worker");
-  }
+StatusOr<ServerOptions> ReplicaFlags::Options(
+    ResolvedTask task, const std::function<void(const std::string& line)>& notice) const {
   ServerOptions options;
-  options.job = job_name;
-  options.task = task_index;
-  if (!ps_hosts.empty()) {
-    TENON_RETURN_IF_ERROR(options.cluster.AddJob(kParameterServerJob, ps_hosts));
-  }
-  TENON_RETURN_IF_ERROR(options.cluster.AddJob(kWorkerJob, worker_hosts));
-  TENON_ASSIGN_OR_RETURN(options.credentials, ReadCredentials(credentials));
+  options.notice = notice;
+  options.start_up_deadline = StartUpDeadline(cluster);
+  TENON_ASSIGN_OR_RETURN(options.credentials, FindCredentials(credentials));
   options.insecure = insecure;
   if (!root.empty()) {
     options.files = FileAccess{FileAccess::Kind::kRoot, root};
     TENON_RETURN_IF_ERROR(FilesOf(*options.files).status());
   }
+  TENON_RETURN_IF_ERROR(TakeTask(&task, &options));
   return options;
 }
 
-Status CheckNoTfConfig() {
-  const char* const config = std::getenv("TF_CONFIG");
-  if (config == nullptr || *config == '\0') return OkStatus();
-  return InvalidArgument(
-      "TF_CONFIG is set, but not read: give the cluster by --ps_hosts, "
-      "--worker_hosts, --job_name and --task_index, or unset it");
+StatusOr<ResolvedTask> ResolveReplica(const ClusterFlags& flags, int num_ps, Evaluator evaluator) {
+  TENON_ASSIGN_OR_RETURN(ResolvedTask task,
+                         ResolveTask(flags, {.num_ps = num_ps, .chief_is_worker = true}));
+  if (task.role == TaskRole::kEvaluator) {
+    if (evaluator == Evaluator::kWelcome) return task;
+    return FailedPrecondition(
+        "this task is an evaluator (TF_CONFIG), for which this program has no work: start it for "
+        "the tasks of ps, chief and worker");
+  }
+  if (!task.is_alone() && !task.registration && !RoleOfJob(task.job)) {
+    return FailedPrecondition("this task is of job '", task.job, "', wanted ps or worker");
+  }
+  return task;
 }
 
 Status RunReplica(const ReplicaFlags& flags, const OpRegistry& registry,
                   const std::function<Status(Server& server)>& train,
                   const std::function<void(const std::string& line)>& notice) {
-  TENON_ASSIGN_OR_RETURN(ServerOptions options, flags.Options());
-  options.notice = notice;
+  TENON_ASSIGN_OR_RETURN(const ResolvedTask task, ResolveReplica(flags.cluster, 1));
+  if (notice && (flags.cluster.check_config || task.is_by_environment)) notice(task.Describe());
+  if (flags.cluster.check_config) return OkStatus();
+  if (task.is_alone()) {
+    return InvalidArgument(
+        "nothing says which task of which cluster this is: give --ps_hosts, --worker_hosts, "
+        "--job_name and --task_index, or TF_CONFIG, or start it by tenon launch, srun or mpirun");
+  }
+  TENON_ASSIGN_OR_RETURN(const ServerOptions options, flags.Options(task, notice));
   return RunReplica(options, registry, train);
 }
 

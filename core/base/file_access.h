@@ -10,11 +10,11 @@ namespace tenon {
 struct FileAccess {
   enum class Kind {
     kEverything,  // what the account of the process may
-    kRoot,        // what is in the folder `root` or below, whatever links lead out of it
+    kRoot,        // what is in the folders of `root` or below, whatever links lead out of it
     kNone,
   };
   Kind kind = Kind::kEverything;
-  /// Paths that are not absolute are relative to it.
+  /// "/data", "s3://b/run" or "/data,s3://b/run,..."; relative paths begin in the plain one.
   std::string root;
 };
 

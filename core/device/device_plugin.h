@@ -46,7 +46,7 @@ struct GpuRequest {
   GpuOptions options = {};
 };
 
-/// What such a library gives. Only the first member may be read before it is known to be of this
+/// The entry of such a library. Only its first member may be read before it is known to be of this
 /// program's version: the others are C++. All functions are thread-safe.
 struct DevicePlugin {
   /// The project's version and a digest of the headers that program and library share, where the

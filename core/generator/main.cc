@@ -89,18 +89,21 @@ Registration Declare(const std::string& function, const std::string& file,
 }
 
 Registration Register(const std::string& function, const std::string& file, const std::string& text,
-                      const std::vector<std::string>& called) {
-  std::string declarations, calls;
+                      const std::vector<OpSchema>& ops, const std::vector<std::string>& called) {
+  std::string declarations, names, calls;
+  for (const OpSchema& op : ops) StrAppend(&names, "\n       \"", op.name, "\",");
   for (const std::string& name : called) {
     StrAppend(&declarations, "void ", name, "(OpRegistry& ops);\n");
-    StrAppend(&calls, "  ", name, "(ops);\n");
+    StrAppend(&calls, "\n         ", name, "(registry);");
   }
   return {StrCat("/// Adds the ops of ", file,
                  " to the registry, with what they do, unless it has them.\n", "void ", function,
                  "(OpRegistry& ops);\n\n"),
           StrCat(declarations, "\nvoid ", function,
-                 "(OpRegistry& ops) {\n  if (!ops.Declare(R\"declarations(", text,
-                 ")declarations\", \"", file, "\")) return;\n", calls, "}\n\n")};
+                 "(OpRegistry& ops) {\n  ops.DeclareFamily(\n      {\"", file,
+                 "\", R\"declarations(", text, ")declarations\",\n       {", names,
+                 "},\n       []([[maybe_unused]] OpRegistry& registry) {", calls,
+                 "\n       }});\n}\n\n")};
 }
 
 /// What is made, and where.
@@ -150,8 +153,9 @@ Status Generate(const Task& task) {
   } else if (!basic.declarations.empty()) {
     return InvalidArgument(file, " declares basic ops, for which --basic is wanted");
   }
-  const Registration registration = task.registers ? Register("Register" + name, file, text, called)
-                                                   : Declare("Declare" + name, file, text);
+  const Registration registration = task.registers
+                                        ? Register("Register" + name, file, text, ops, called)
+                                        : Declare("Declare" + name, file, text);
   TENON_RETURN_IF_ERROR(write(
       "_ops.h", StrCat("#pragma once\n\n", includes, "\nnamespace tenon {\n\nclass OpRegistry;\n\n",
                        registration.declaration, code.declarations, "}  // namespace tenon\n")));

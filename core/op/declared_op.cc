@@ -2,7 +2,6 @@
 #include "core/op/declared_op.h"
 
 #include <algorithm>
-#include <set>
 
 #include "core/op/op_tokens.h"
 
@@ -86,7 +85,7 @@ void Inherit(DeclaredOp base, DeclaredOp* op) {
 }
 
 void AddTexts(DeclaredOp* op) {
-  std::set<std::string> told;
+  std::vector<std::string_view> told;
   for (const DeclaredOp::Text& text : op->texts) {
     bool found = false;
     for (auto* args : {&op->inputs, &op->outputs}) {
@@ -103,9 +102,10 @@ void AddTexts(DeclaredOp* op) {
       throw Mistake{text.line,
                     StrCat("found '", text.name, "', wanted an argument's or attribute's name")};
     }
-    if (!told.insert(text.name).second) {
+    if (std::count(told.begin(), told.end(), text.name) > 0) {
       throw Mistake{text.line, StrCat(text.name, " has two texts")};
     }
+    told.push_back(text.name);
   }
 }
 
@@ -157,11 +157,12 @@ void FindNames(DeclaredArg* arg, const DeclaredOp& op, bool is_output,
 }
 
 void CheckNames(const OpSchema& op, int line) {
-  std::set<std::string_view> inputs_and_attrs, outputs;
-  const auto add = [&](std::set<std::string_view>& names, const std::string& name) {
-    if (!names.insert(name).second) {
+  std::vector<std::string_view> inputs_and_attrs, outputs;
+  const auto add = [&](std::vector<std::string_view>& names, const std::string& name) {
+    if (std::count(names.begin(), names.end(), name) > 0) {
       throw Mistake{line, StrCat("op ", op.name, " has two of the name ", name)};
     }
+    names.push_back(name);
   };
   for (const ArgSchema& arg : op.inputs) add(inputs_and_attrs, arg.name);
   for (const AttrSchema& attr : op.attrs) add(inputs_and_attrs, attr.name);
@@ -188,13 +189,17 @@ OpSchema Schema(DeclaredOp op) {
   for (DeclaredArg& arg : op.inputs) {
     FindType(&arg, op.schema);
     FindNames(&arg, op, false, &symbols);
-    op.schema.inputs.push_back(arg.schema);
   }
   for (DeclaredArg& arg : op.outputs) {
     FindType(&arg, op.schema);
     FindNames(&arg, op, true, &symbols);
-    op.schema.outputs.push_back(arg.schema);
   }
+  const auto take = [](std::vector<DeclaredArg>& from, std::vector<ArgSchema>* to) {
+    to->reserve(from.size());
+    for (DeclaredArg& arg : from) to->push_back(std::move(arg.schema));
+  };
+  take(op.inputs, &op.schema.inputs);
+  take(op.outputs, &op.schema.outputs);
   CheckNames(op.schema, op.line);
   return std::move(op.schema);
 }
@@ -204,6 +209,7 @@ OpSchema Schema(DeclaredOp op) {
 std::vector<OpSchema> FinishedOps(std::vector<DeclaredOp> ops) {
   for (DeclaredOp& op : ops) Finish(ops, &op);
   std::vector<OpSchema> finished;
+  finished.reserve(ops.size());
   for (DeclaredOp& op : ops) finished.push_back(Schema(std::move(op)));
   return finished;
 }

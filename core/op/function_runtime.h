@@ -40,9 +40,15 @@ class RunnableFunction {
 class FunctionRuntime {
  public:
   virtual ~FunctionRuntime() = default;
-  /// InvalidArgument when the library has no such function; the errors of its body name it.
+  /// InvalidArgument when the library has no such function; the errors of its body name it. `last`
+  /// are its last arguments, as far as they are known: those that are bound are constants of the
+  /// body, so that a RemoteCall in it may have one as its target. Each call must be given the same.
   virtual StatusOr<std::shared_ptr<const RunnableFunction>> Instantiate(
-      const FunctionName& function) = 0;
+      const FunctionName& function, const std::vector<Tensor>& last = {}) = 0;
+  /// Whether `argument` is bound: one text.
+  static bool IsBound(const Tensor& argument) {
+    return argument.dtype() == DType::kString && argument.rank() == 0;
+  }
 };
 
 }  // namespace tenon

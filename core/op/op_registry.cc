@@ -55,6 +55,9 @@ Status NoKernel(const OpRegistration& op, const KernelConstruction& c) {
                          "]; registered kernels: ", registered.empty() ? "none" : registered);
 }
 
+/// The family that this thread is reading, if any.
+thread_local const void* family_of_this_thread = nullptr;
+
 }  // namespace
 
 const KernelRegistration* OpRegistration::FindKernel(DeviceKind device,
@@ -151,27 +154,68 @@ OpBuilder& OpBuilder::AddKernel(DeviceKind device, KernelOptions options, Kernel
 OpRegistry::OpRegistry() = default;
 OpRegistry::~OpRegistry() = default;
 
+OpRegistry::Entry& OpRegistry::AddEntry(std::string_view name, std::string_view file) {
+  auto [it, added] = ops_.emplace(name, Entry{std::make_unique<OpRegistration>()});
+  TENON_CHECK(added, file, ": op ", name, " is declared already");
+  return it->second;
+}
+
 bool OpRegistry::Declare(std::string_view text, std::string_view file) {
   if (!files_.emplace(file).second) return false;
   auto declared = ParseOpDeclarations(text, file);
   TENON_CHECK(declared.ok(), Message(declared.status()));
   for (OpSchema& schema : *declared) {
-    auto [it, added] = ops_.emplace(schema.name, std::make_unique<OpRegistration>());
-    TENON_CHECK(added, file, ": op ", schema.name, " is declared already");
-    it->second->schema = std::move(schema);
+    Entry& entry = AddEntry(schema.name, file);
+    entry.op->schema = std::move(schema);
   }
   return true;
+}
+
+void OpRegistry::DeclareFamily(OpFamily family) {
+  if (!files_.emplace(family.file).second) return;
+  families_.push_back(std::make_unique<Pending>());
+  Pending& pending = *families_.back();
+  for (const std::string_view name : family.names) AddEntry(name, family.file).family = &pending;
+  pending.family = std::move(family);
+  pending.registry = this;
+}
+
+OpRegistration& OpRegistry::Entry::Read() const {
+  if (family_of_this_thread != nullptr) {
+    // Two families that read each other would wait for each other on two threads.
+    TENON_CHECK(family == family_of_this_thread, "an op family asks for an op of another one: ",
+                family == nullptr ? "no family" : family->family.file);
+  } else if (family != nullptr) {
+    std::call_once(family->once, &Pending::Read, family);
+  }
+  return *op;
+}
+
+void OpRegistry::Pending::Read() {
+  family_of_this_thread = this;
+  auto declared = ParseOpDeclarations(family.text, family.file);
+  TENON_CHECK(declared.ok(), Message(declared.status()));
+  TENON_CHECK(declared->size() == family.names.size(), family.file, " declares ", declared->size(),
+              " ops, and has the names of ", family.names.size());
+  for (OpSchema& schema : *declared) {
+    const auto entry = registry->ops_.find(schema.name);
+    TENON_CHECK(entry != registry->ops_.end() && entry->second.family == this, family.file,
+                " declares op ", schema.name, ", which is not among its names");
+    entry->second.op->schema = std::move(schema);
+  }
+  family.add(*registry);
+  family_of_this_thread = nullptr;
 }
 
 OpBuilder OpRegistry::Get(std::string_view name) {
   const auto it = ops_.find(name);
   TENON_CHECK(it != ops_.end(), "op not declared: ", name);
-  return OpBuilder(*it->second);
+  return OpBuilder(it->second.Read());
 }
 
 const OpRegistration* OpRegistry::Find(std::string_view name) const {
   const auto it = ops_.find(name);
-  return it == ops_.end() ? nullptr : it->second.get();
+  return it == ops_.end() ? nullptr : &it->second.Read();
 }
 
 StatusOr<const OpRegistration*> OpRegistry::Lookup(std::string_view name) const {
@@ -186,7 +230,8 @@ StatusOr<const OpRegistration*> OpRegistry::Lookup(std::string_view name) const 
 
 std::vector<const OpRegistration*> OpRegistry::All() const {
   std::vector<const OpRegistration*> all;
-  for (const auto& [name, op] : ops_) all.push_back(op.get());
+  all.reserve(ops_.size());
+  for (const auto& [name, entry] : ops_) all.push_back(&entry.Read());
   std::sort(all.begin(), all.end(),
             [](const auto* a, const auto* b) { return a->schema.name < b->schema.name; });
   return all;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <set>
 #include <string>
 #include <string_view>
@@ -150,8 +151,20 @@ class OpBuilder {
   OpRegistration& op_;
 };
 
+class OpRegistry;
+
+/// The ops of a file before they are read: which ones it declares, and what adds what they do.
+struct OpFamily {
+  std::string_view file;  // names the text in errors
+  std::string_view text;  // as ParseOpDeclarations reads it
+  std::vector<std::string_view> names;
+  /// Asks the registry for ops of its own family alone.
+  void (*add)(OpRegistry& ops) = nullptr;
+};
+
 /// The ops a program knows. Filled by explicit calls (RegisterXxx(OpRegistry&), one a family)
-/// before anything uses it; constant and thread-safe from then on.
+/// before anything uses it; constant and thread-safe from then on. A family is read when one of its
+/// ops is first asked for, so that a process pays for those only that it uses.
 class OpRegistry {
  public:
   OpRegistry();
@@ -163,6 +176,9 @@ class OpRegistry {
   /// when `file` has been declared before; a text that cannot be read, or an op that is there
   /// already, is a bug.
   bool Declare(std::string_view text, std::string_view file);
+  /// The same of ops that are read later; the texts have to outlive the registry. Names that are
+  /// not those of the text are a bug, which shows then.
+  void DeclareFamily(OpFamily family);
   /// A declared op, to add what it does.
   OpBuilder Get(std::string_view name);
   /// The same of an op with a kernel for the CPU: a function, or the class K. Without a shape
@@ -191,8 +207,27 @@ class OpRegistry {
   std::vector<const OpRegistration*> All() const;
 
  private:
+  /// A family that was declared, and may have been read.
+  struct Pending {
+    OpFamily family;
+    OpRegistry* registry = nullptr;
+    std::once_flag once;
+
+    void Read();
+  };
+  struct Entry {
+    std::unique_ptr<OpRegistration> op;
+    Pending* family = nullptr;  // null: the op is as it was declared
+
+    /// The op, after its family has been read.
+    OpRegistration& Read() const;
+  };
+
+  Entry& AddEntry(std::string_view name, std::string_view file);
+
   std::set<std::string, std::less<>> files_;
-  StringMap<std::unique_ptr<OpRegistration>> ops_;
+  std::vector<std::unique_ptr<Pending>> families_;
+  StringMap<Entry> ops_;
 };
 
 }  // namespace tenon

@@ -2,13 +2,12 @@
 #include "core/op/op_tokens.h"
 
 #include <algorithm>
-#include <cctype>
 
 namespace tenon {
 namespace {
 
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
-bool IsLetter(char c) { return std::isalpha(static_cast<unsigned char>(c)) || c == '_'; }
+bool IsLetter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 bool IsOfName(char c) { return IsLetter(c) || IsDigit(c); }
 bool IsOfNumber(char c) { return IsOfName(c) || c == '-' || c == '.' || c == '+'; }
 
@@ -69,15 +68,16 @@ std::string_view Lexer::Quoted(char quote) {
 
 std::string Unescaped(const Token& token) {
   std::string text;
+  text.reserve(token.text.size());
   for (size_t i = 0; i < token.text.size(); ++i) {
+    const size_t begin = i;
+    while (i < token.text.size() && token.text[i] != '\n' && token.text[i] != '\\') ++i;
+    text += token.text.substr(begin, i - begin);
+    if (i == token.text.size()) break;
     if (token.text[i] == '\n') {
       while (text.ends_with(' ')) text.pop_back();
       while (i + 1 < token.text.size() && token.text[i + 1] == ' ') ++i;
       text += ' ';
-      continue;
-    }
-    if (token.text[i] != '\\') {
-      text += token.text[i];
       continue;
     }
     const char escaped = token.text[++i];

@@ -32,6 +32,8 @@ enum class OpTrait : uint8_t {
   kNeverWaits,
   /// An op that copies from the host's memory to a device's.
   kCopiesToDevice,
+  /// An op that ends when all ranks of the job have run theirs.
+  kCollective,
 };
 
 /// The traits by the names that declarations have for them.
@@ -47,6 +49,7 @@ inline constexpr std::pair<std::string_view, OpTrait> kTraits[] = {
     {"pops", OpTrait::kPops},
     {"never_waits", OpTrait::kNeverWaits},
     {"copies_to_device", OpTrait::kCopiesToDevice},
+    {"collective", OpTrait::kCollective},
 };
 
 }  // namespace tenon

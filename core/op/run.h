@@ -10,6 +10,8 @@
 
 namespace tenon {
 
+class Communicator;
+class DeviceGroups;
 class MemoryAccount;
 class RunTrace;
 
@@ -34,6 +36,10 @@ struct ProgramRun {
   MemoryAccount* memory = nullptr;
   /// Gets the records of nodes when settings.trace is set.
   RunTrace* trace = nullptr;
+  /// The ranks that collective ops speak to. Null where a process is no rank.
+  Communicator* communicator = nullptr;
+  /// Where its devices meet that do something together; null where they cannot.
+  DeviceGroups* groups = nullptr;
 };
 
 /// The part of a run that one device does, with the number by which the device's queue knows it. No

@@ -62,13 +62,16 @@ StatusOr<std::unique_ptr<BundleWriter>> BundleWriter::Create(const std::string& 
                                                              const FileContext& context) {
   if (prefix.empty()) return InvalidArgument("the prefix of a checkpoint is empty");
   TENON_RETURN_IF_ERROR(MakeFolders(FolderOf(prefix), context));
-  std::string temporary = TemporaryName(BundleDataName(prefix, 0, 1));
+  std::string temporary = context.files->WritesWhole(prefix)
+                              ? BundleReplacement(prefix, 1, context).DataName(0)
+                              : TemporaryName(BundleDataName(prefix, 0, 1));
   TENON_ASSIGN_OR_RETURN(auto data, OpenOutput(temporary, WriteMode::kTruncate, context));
   return std::unique_ptr<BundleWriter>(
       new BundleWriter(prefix, std::move(temporary), context, std::move(data)));
 }
 
 BundleWriter::~BundleWriter() {
+  data_.reset();
   if (!finished_) RemoveFile(temporary_, context_).IgnoreError();
 }
 
@@ -176,7 +179,9 @@ Status BundleWriter::Finish() {
   TENON_RETURN_IF_ERROR(data_->Close());
   data_.reset();
   BundleReplacement replacement(prefix_, 1, context_);
-  TENON_RETURN_IF_ERROR(RenameFile(temporary_, replacement.DataName(0), context_));
+  if (const std::string name = replacement.DataName(0); temporary_ != name) {
+    TENON_RETURN_IF_ERROR(RenameFile(temporary_, name, context_));
+  }
   finished_ = true;
   return replacement.Finish(BundleIndex{1, std::move(entries_)});
 }

@@ -50,7 +50,7 @@ bool ReadField(std::string_view field, Tensor* column, int64_t at) {
   }
 }
 
-Status CheckCsvColumns(const std::vector<CsvColumn>& columns) {
+Status CheckCsvColumns(const std::vector<CsvColumn>& columns, const std::string& line_column) {
   if (columns.empty()) return InvalidArgument("rows of CSV files need a column");
   for (size_t i = 0; i < columns.size(); ++i) {
     const CsvColumn& column = columns[i];
@@ -69,15 +69,46 @@ Status CheckCsvColumns(const std::vector<CsvColumn>& columns) {
         return InvalidArgument(name(), " of CSV files is wanted twice");
       }
     }
+    if (!line_column.empty() && column.name == line_column) {
+      return InvalidArgument(name(), " of CSV files is called as the column of line numbers");
+    }
   }
   return OkStatus();
+}
+
+Status CheckDelimiter(const CsvOptions& options) {
+  const char c = options.delimiter;
+  if (c != '"' && c != '\n' && c != '\r') return OkStatus();
+  return InvalidArgument("a quote or the end of a line cannot be the delimiter of CSV files");
+}
+
+/// The names in the first record of a file, for which `format` becomes one that wants all fields.
+StatusOr<std::vector<std::string>> TakeNames(CsvBlocks* blocks, CsvFormat* format) {
+  std::vector<CsvRecord> records;
+  TENON_RETURN_IF_ERROR(blocks->Next(1, &records));
+  if (records.empty()) {
+    return InvalidArgument("'", blocks->name(),
+                           "' is empty, wanted a first line with the names of columns");
+  }
+  format->wanted = records[0].text.size() + 1;
+  CsvLine line(*format);
+  std::vector<std::string_view> fields;
+  if (line.Cut(records[0].text, &fields) != CsvMistake::kNone) {
+    return InvalidArgument("'", blocks->name(), "', line ", records[0].line,
+                           ": the names of columns have wrong quotes");
+  }
+  std::vector<std::string> names;
+  for (const std::string_view field : fields) {
+    names.emplace_back(absl::StripAsciiWhitespace(ToAbsl(field)));
+  }
+  return names;
 }
 
 class CsvRows final : public BlockSource {
  public:
   CsvRows(std::vector<std::string> paths, std::vector<CsvColumn> columns, const CsvOptions& options,
           const FileContext& context)
-      : BlockSource(SchemaOf(columns)),
+      : BlockSource(SchemaOf(columns, options.line_column)),
         paths_(std::move(paths)),
         columns_(std::move(columns)),
         options_(options),
@@ -91,9 +122,12 @@ class CsvRows final : public BlockSource {
     std::unique_ptr<CsvBlocks> blocks;
   };
 
-  static RowSchema SchemaOf(const std::vector<CsvColumn>& columns) {
+  static RowSchema SchemaOf(const std::vector<CsvColumn>& columns, const std::string& line_column) {
     RowSchema schema;
     for (const CsvColumn& c : columns) schema.push_back({c.name, c.dtype, PartialShape(Shape())});
+    if (!line_column.empty()) {
+      schema.push_back({line_column, DType::kInt64, PartialShape(Shape())});
+    }
     return schema;
   }
 
@@ -114,6 +148,12 @@ class CsvRows final : public BlockSource {
     for (const CsvColumn& column : columns_) {
       TENON_ASSIGN_OR_RETURN(Tensor values, Tensor::Allocate(CpuAllocator(), column.dtype, {rows}));
       all.columns.push_back(std::move(values));
+    }
+    if (!options_.line_column.empty()) {
+      TENON_ASSIGN_OR_RETURN(Tensor lines, Tensor::Allocate(CpuAllocator(), DType::kInt64, {rows}));
+      std::transform(records.begin(), records.end(), lines.data<int64_t>(),
+                     [](const CsvRecord& record) { return record.line; });
+      all.columns.push_back(std::move(lines));
     }
     const auto converter = [&]() -> ConvertRow {
       return [&, line = CsvLine(file_->format),
@@ -197,23 +237,8 @@ class CsvRows final : public BlockSource {
   /// Finds the columns by the names in the first line.
   Status ReadHeader(File* file) const {
     const std::string& path = file->blocks->name();
-    std::vector<CsvRecord> records;
-    TENON_RETURN_IF_ERROR(file->blocks->Next(1, &records));
-    if (records.empty()) {
-      return InvalidArgument("'", path,
-                             "' is empty, wanted a first line with the names of columns");
-    }
-    file->format.wanted = records[0].text.size() + 1;
-    CsvLine line(file->format);
-    std::vector<std::string_view> fields;
-    if (line.Cut(records[0].text, &fields) != CsvMistake::kNone) {
-      return InvalidArgument("'", path, "', line ", records[0].line,
-                             ": the names of columns have wrong quotes");
-    }
-    std::vector<std::string> names;
-    for (const std::string_view field : fields) {
-      names.emplace_back(absl::StripAsciiWhitespace(ToAbsl(field)));
-    }
+    TENON_ASSIGN_OR_RETURN(const std::vector<std::string> names,
+                           TakeNames(file->blocks.get(), &file->format));
     std::vector<std::pair<int64_t, size_t>> found;  // where each column is
     for (size_t c = 0; c < columns_.size(); ++c) {
       const auto at = std::find(names.begin(), names.end(), columns_[c].name);
@@ -247,10 +272,8 @@ class CsvRows final : public BlockSource {
 
 StatusOr<BatchSourcePtr> ReadCsv(std::vector<std::string> paths, std::vector<CsvColumn> columns,
                                  const CsvOptions& options, const FileContext& context) {
-  TENON_RETURN_IF_ERROR(CheckCsvColumns(columns));
-  if (options.delimiter == '"' || options.delimiter == '\n' || options.delimiter == '\r') {
-    return InvalidArgument("a quote or the end of a line cannot be the delimiter of CSV files");
-  }
+  TENON_RETURN_IF_ERROR(CheckCsvColumns(columns, options.line_column));
+  TENON_RETURN_IF_ERROR(CheckDelimiter(options));
   // A default is copied as a row.
   for (CsvColumn& column : columns) {
     if (column.fallback) {
@@ -258,6 +281,17 @@ StatusOr<BatchSourcePtr> ReadCsv(std::vector<std::string> paths, std::vector<Csv
     }
   }
   return std::make_unique<CsvRows>(std::move(paths), std::move(columns), options, context);
+}
+
+StatusOr<std::vector<std::string>> ReadCsvNames(const std::string& path, const CsvOptions& options,
+                                                const FileContext& context) {
+  TENON_RETURN_IF_ERROR(CheckDelimiter(options));
+  TENON_ASSIGN_OR_RETURN(auto bytes, OpenTextSource(path, context));
+  CsvFormat format;
+  format.quotes = options.quotes;
+  format.delimiter = options.delimiter;
+  CsvBlocks blocks(std::move(bytes), path, format);
+  return TakeNames(&blocks, &format);
 }
 
 }  // namespace tenon

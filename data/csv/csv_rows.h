@@ -38,6 +38,9 @@ struct CsvOptions {
   bool quotes = true;
   /// Stands for a missing field, as an empty one, or one of blanks, does.
   std::string not_there = {};
+  /// The name of a last column that readers get with those that are wanted: int64, the number of
+  /// the line in its file on which a row begins, from 1 on. Empty: none.
+  std::string line_column = {};
 };
 
 /// The rows of files, one file after the other, blocks of them converted at once by several
@@ -45,5 +48,11 @@ struct CsvOptions {
 /// file are InvalidArgument, and say the file, the line, the column, what was found and wanted.
 StatusOr<BatchSourcePtr> ReadCsv(std::vector<std::string> paths, std::vector<CsvColumn> columns,
                                  const CsvOptions& options = {}, const FileContext& context = {});
+
+/// The names of columns in the first line of a file, in their order. InvalidArgument for an empty
+/// file, and for wrong quotes.
+StatusOr<std::vector<std::string>> ReadCsvNames(const std::string& path,
+                                                const CsvOptions& options = {},
+                                                const FileContext& context = {});
 
 }  // namespace tenon

@@ -5,8 +5,8 @@
 
 #include "core/base/hash_map.h"
 #include "core/base/mutex.h"
+#include "data/files/confined_files.h"
 #include "data/files/file_systems.h"
-#include "data/files/local_file.h"
 #include "data/files/memory_claim.h"
 
 namespace tenon {
@@ -54,7 +54,7 @@ StatusOr<FileSystem*> FilesBeneath(const std::string& root) {
   MutexLock lock(mu);
   std::unique_ptr<FileSystem>& files = (*roots)[root];
   if (files == nullptr) {
-    TENON_ASSIGN_OR_RETURN(files, LocalFilesBeneath(root));
+    TENON_ASSIGN_OR_RETURN(files, ConfinedFiles(root, &AllFileSystems()));
   }
   return files.get();
 }
@@ -130,18 +130,27 @@ StatusOr<std::string> ReadFileToString(const std::string& path, const FileContex
   return content;
 }
 
+std::string NameToPublish(const std::string& path, const FileContext& context) {
+  return context.files->WritesWhole(path) ? path : TemporaryName(path);
+}
+
+Status PublishWhole(const std::string& written, const std::string& path,
+                    const FileContext& context) {
+  return written == path ? OkStatus() : PublishFile(written, path, context);
+}
+
 Status WriteStringToFile(const std::string& path, std::string_view content,
                          const FileContext& context) {
-  const std::string temporary = TemporaryName(path);
+  const std::string temporary = NameToPublish(path, context);
   const auto write = [&]() -> Status {
     TENON_ASSIGN_OR_RETURN(const auto file, OpenOutput(temporary, WriteMode::kTruncate, context));
     TENON_RETURN_IF_ERROR(file->Append(content));
     TENON_RETURN_IF_ERROR(file->Sync());
     TENON_RETURN_IF_ERROR(file->Close());
-    return PublishFile(temporary, path, context);
+    return PublishWhole(temporary, path, context);
   };
   Status status = write();
-  if (!status.ok()) RemoveFile(temporary, context).IgnoreError();
+  if (!status.ok() && temporary != path) RemoveFile(temporary, context).IgnoreError();
   return status;
 }
 

@@ -49,8 +49,13 @@ StatusOr<size_t> ReadAt(const InputFile& file, int64_t offset, size_t size, char
 /// The whole content. ResourceExhausted, before anything is read, when it is larger than the memory
 /// limit leaves.
 StatusOr<std::string> ReadFileToString(const std::string& path, const FileContext& context = {});
-/// Writes a file that appears whole or not at all, whatever dies meanwhile: under a temporary name
-/// first, which is synced, then published.
+/// A name for a file that is to appear whole as `path` or not at all, whatever dies meanwhile: it
+/// is written, synced, closed and given to PublishWhole. The name is a temporary one, or `path`
+/// itself where the file system writes files whole.
+std::string NameToPublish(const std::string& path, const FileContext& context = {});
+Status PublishWhole(const std::string& written, const std::string& path,
+                    const FileContext& context = {});
+/// Writes a file that appears whole or not at all.
 Status WriteStringToFile(const std::string& path, std::string_view content,
                          const FileContext& context = {});
 StatusOr<FileInfo> StatFile(const std::string& path, const FileContext& context = {});

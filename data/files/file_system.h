@@ -34,11 +34,13 @@ class OutputFile {
  public:
   virtual ~OutputFile() = default;
   virtual Status Append(std::string_view data) = 0;
-  /// Hands what was appended to the system, so that other processes see it.
+  /// Hands what was appended to the system, so that other processes see it; where a file can only
+  /// be written as a whole, not more often than is sensible.
   virtual Status Flush() = 0;
   /// Flushes, and waits until the content is where it outlives the machine.
   virtual Status Sync() = 0;
-  /// Flushes and closes. The destructor closes too, but cannot say what went wrong.
+  /// Flushes and closes. The destructor closes too, but cannot say what went wrong; a file that
+  /// appears when it is closed, and has not appeared, is dropped by it.
   virtual Status Close() = 0;
 };
 
@@ -77,6 +79,12 @@ class FileSystem {
   /// for whoever looks: `to` is what it was before, or all of the new. When it returns OK, the name
   /// outlives the machine, and there is no `from`.
   virtual Status Publish(const std::string& from, const std::string& to) = 0;
+  /// Whether a file that OpenOutput begins anew appears when it is closed, in one step, so that
+  /// nobody sees half of it and none that is published has to have another name first.
+  virtual bool WritesWhole(const std::string& path) {
+    (void)path;
+    return false;
+  }
   /// Removes a file or an empty folder.
   virtual Status Remove(const std::string& path) = 0;
   /// Removes a file, or a folder with all that is in it; symbolic links are removed, not followed.

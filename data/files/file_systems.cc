@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "data/files/file_plugin.h"
 #include "data/files/local_file.h"
 #include "data/files/path.h"
 
@@ -26,19 +27,25 @@ Status FileSystems::Register(const std::string& scheme, std::unique_ptr<FileSyst
   return OkStatus();
 }
 
-StatusOr<FileSystem*> FileSystems::Of(const std::string& path) const {
+StatusOr<FileSystem*> FileSystems::Of(const std::string& path) {
   const std::string_view scheme = SchemeOf(path);
   if (scheme.empty() || scheme == kLocal) return local_;
   MutexLock lock(mu_);
   if (const auto found = others_.find(scheme); found != others_.end()) return found->second.get();
+  if (std::find(loadable_.begin(), loadable_.end(), scheme) != loadable_.end()) {
+    StatusOr<std::unique_ptr<FileSystem>> files = load_(std::string(scheme));
+    if (!files.ok()) return Annotate(files.status(), StrCat("cannot open '", path, "'"));
+    return others_.emplace(scheme, *std::move(files)).first->second.get();
+  }
   std::vector<std::string> known = {StrCat(kLocal, kMark)};
   for (const auto& [name, files] : others_) known.push_back(StrCat(name, kMark));
+  for (const std::string& name : loadable_) known.push_back(StrCat(name, kMark));
   std::sort(known.begin(), known.end());
   return Unimplemented("cannot open '", path, "': there is no file system for ", scheme, kMark,
                        "; there are plain paths and ", Join(known, ", "));
 }
 
-StatusOr<FileSystem*> FileSystems::OfBoth(const std::string& from, const std::string& to) const {
+StatusOr<FileSystem*> FileSystems::OfBoth(const std::string& from, const std::string& to) {
   TENON_ASSIGN_OR_RETURN(FileSystem* const source, Of(from));
   TENON_ASSIGN_OR_RETURN(FileSystem* const target, Of(to));
   if (source == target) return source;
@@ -81,6 +88,11 @@ Status FileSystems::Publish(const std::string& from, const std::string& to) {
   return files->Publish(from, to);
 }
 
+bool FileSystems::WritesWhole(const std::string& path) {
+  const auto files = Of(path);
+  return files.ok() && (*files)->WritesWhole(path);
+}
+
 Status FileSystems::Remove(const std::string& path) {
   TENON_ASSIGN_OR_RETURN(FileSystem* const files, Of(path));
   return files->Remove(path);
@@ -97,7 +109,7 @@ Status FileSystems::SyncFolder(const std::string& folder) {
 }
 
 FileSystems& AllFileSystems() {
-  static auto* const all = new FileSystems(&LocalFiles());
+  static auto* const all = new FileSystems(&LocalFiles(), PluginSchemes(), LoadFiles);
   return *all;
 }
 

@@ -10,6 +10,12 @@ namespace {
 
 constexpr std::string_view kWildcards = "*?[\\";
 
+/// Whether a name of the folder may lead to nothing, as symbolic links do.
+bool MayDangle(const std::string& folder) {
+  const std::string_view scheme = SchemeOf(folder);
+  return scheme.empty() || scheme == "file";
+}
+
 /// Adds the files that match `folder` + `rest`, where only `rest` may have wildcards.
 Status AddMatches(const std::string& folder, std::string_view rest, const FileContext& context,
                   std::vector<std::string>* found) {
@@ -35,6 +41,11 @@ Status AddMatches(const std::string& folder, std::string_view rest, const FileCo
   }
   for (const std::string& name : *names) {
     if (fnmatch(pattern.c_str(), name.c_str(), 0) != 0) continue;
+    if (end == rest.size() && !MayDangle(base)) {
+      // One request for each of ten thousand names would take minutes.
+      found->push_back(base + name);
+      continue;
+    }
     TENON_RETURN_IF_ERROR(AddMatches(base + name, rest.substr(end), context, found));
   }
   return OkStatus();

@@ -75,10 +75,13 @@ StatusOr<std::vector<TableFile>> FindTableFiles(const std::vector<std::string>& 
   for (const std::string& pattern : patterns) {
     // A file may have a name that looks like a pattern.
     std::vector<std::string> paths = {pattern};
-    if (!FileExists(pattern, context)) {
+    const Status is_there = StatFile(pattern, context).status();
+    if (!is_there.ok()) {
       TENON_ASSIGN_OR_RETURN(paths, MatchFiles(pattern, context));
     }
     if (paths.empty()) {
+      const bool is_elsewhere = !SchemeOf(pattern).empty() && !IsFilePattern(pattern);
+      if (is_elsewhere) return is_there;  // the server says more than that
       return NotFound(IsFilePattern(pattern) ? "no file matches '" : "there is no file '", pattern,
                       "'");
     }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "core/base/plural.h"
 #include "distributed/grpc/cluster_stub.h"
 #include "distributed/grpc/rpc/status.h"
 #include "distributed/protocol/cluster_spec.h"
@@ -79,35 +80,40 @@ StatusOr<std::string> DescribeServer(const std::string& target, const Credential
 }
 
 std::string ToText(const cluster::ServerStatusResponse& status) {
-  std::string out =
-      StrCat(status.task(), ", up for ", status.uptime_seconds(), " s, ", status.sessions_size(),
-             " sessions; ended tasks: ",
-             status.ended_tasks().empty() ? "none" : Join(status.ended_tasks(), ", "), "\n",
-             "tensors: ", Mebibytes(status.memory_bytes()), "; connections: ", status.connections(),
-             "; calls: ", status.calls(), "; steps: ", status.num_steps(),
-             "; receives that wait: ", status.num_receives(), "\n");
+  std::string out = StrCat(
+      status.task(), ", up for ", status.uptime_seconds(), " s, ",
+      Plural(status.sessions_size(), "session"),
+      "; ended tasks: ", status.ended_tasks().empty() ? "none" : Join(status.ended_tasks(), ", "),
+      "\n", "tensors: ", Mebibytes(status.memory_bytes()), "; connections: ", status.connections(),
+      "; calls: ", status.calls(), "; steps: ", status.num_steps(),
+      "; receives that wait: ", status.num_receives(), "\n");
+  for (const std::string& task : status.awaited_tasks()) {
+    StrAppend(&out, "has not come yet: ", task, "\n");
+  }
   for (const std::string& task : status.silent_tasks()) {
     StrAppend(&out, "no answer from ", task, "\n");
   }
   for (const auto& c : status.containers()) {
-    StrAppend(&out, "container ", c.name(), ": ", c.resources(), " variables and others, ",
+    StrAppend(&out, "container ", c.name(), ": ",
+              Plural(c.resources(), "variable or other", "variables and others"), ", ",
               Mebibytes(c.bytes()), "\n");
   }
   for (const auto& s : status.sessions()) {
-    StrAppend(&out, "session ", s.id(), ": ", s.nodes(), " nodes, ", s.signatures(),
-              " signatures, ");
+    StrAppend(&out, "session ", s.id(), ": ", Plural(s.nodes(), "node"), ", ",
+              Plural(s.signatures(), "signature"), ", ");
     if (s.running_seconds().empty()) {
       StrAppend(&out, "idle for ", Seconds(s.idle_seconds()), "\n");
     } else {
       const double longest =
           *std::max_element(s.running_seconds().begin(), s.running_seconds().end());
-      StrAppend(&out, s.running_seconds_size(), " steps run, the longest for ", Seconds(longest),
-                "\n");
+      StrAppend(&out, Plural(s.running_seconds_size(), "step runs", "steps run"),
+                ", the longest for ", Seconds(longest), "\n");
     }
   }
   for (const auto& s : status.worker_sessions()) {
-    StrAppend(&out, "session ", s.id(), " of the master ", s.master(), ": ", s.graphs(),
-              " partitions, ", s.running(), " run, ", Mebibytes(s.bytes()), "\n");
+    StrAppend(&out, "session ", s.id(), " of the master ", s.master(), ": ",
+              Plural(s.graphs(), "partition"), ", ", s.running(), " run, ", Mebibytes(s.bytes()),
+              "\n");
   }
   for (const auto& s : status.steps()) {
     StrAppend(&out, "step ", s.id(), s.session().empty() ? "" : " of session ", s.session(), ", ",

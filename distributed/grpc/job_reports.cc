@@ -12,6 +12,7 @@
 #include "distributed/grpc/cluster_stub.h"
 #include "distributed/grpc/rpc/status.h"
 #include "distributed/protocol/limits.h"
+#include "distributed/protocol/server.h"
 
 namespace tenon {
 namespace {
@@ -64,6 +65,17 @@ void TellAll(const std::vector<TaskToTell>& tasks, const TellOptions& options,
   }
 }
 
+StatusOr<cluster::ServerStatusResponse> AskForStatus(const std::string& address,
+                                                     std::chrono::milliseconds limit,
+                                                     const Credentials& credentials) {
+  grpc::ClientContext context;
+  const auto stub = StubFor(address, credentials, limit, &context);
+  cluster::ServerStatusResponse response;
+  TENON_RETURN_IF_ERROR(
+      ConnectionError(stub->ServerStatus(&context, {}, &response), address, credentials));
+  return response;
+}
+
 }  // namespace
 
 void TellTaskEnded(const std::vector<TaskToTell>& tasks, const std::string& job, int task,
@@ -92,11 +104,24 @@ void TellShutdown(const std::vector<TaskToTell>& tasks, const std::string& reaso
 
 StatusOr<std::string> AskForTask(const std::string& address, std::chrono::milliseconds limit,
                                  const Credentials& credentials) {
-  grpc::ClientContext context;
-  const auto stub = StubFor(address, credentials, limit, &context);
-  cluster::ServerStatusResponse response;
-  TENON_RETURN_IF_ERROR(FromGrpc(stub->ServerStatus(&context, {}, &response)));
+  TENON_ASSIGN_OR_RETURN(const cluster::ServerStatusResponse response,
+                         AskForStatus(address, limit, credentials));
   return response.task();
+}
+
+StatusOr<std::vector<std::string>> TasksAwaitedBy(const std::string& target,
+                                                  const Credentials& credentials,
+                                                  std::chrono::milliseconds limit) {
+  TENON_ASSIGN_OR_RETURN(const std::string address, AddressOfTarget(target));
+  TENON_ASSIGN_OR_RETURN(const cluster::ServerStatusResponse response,
+                         AskForStatus(address, limit, credentials));
+  return std::vector<std::string>(response.awaited_tasks().begin(), response.awaited_tasks().end());
+}
+
+StatusOr<std::string> TaskAt(const std::string& target, const Credentials& credentials,
+                             std::chrono::milliseconds limit) {
+  TENON_ASSIGN_OR_RETURN(const std::string address, AddressOfTarget(target));
+  return AskForTask(address, limit, credentials);
 }
 
 }  // namespace tenon

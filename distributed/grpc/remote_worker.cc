@@ -35,6 +35,7 @@ class RemoteWorker final : public WorkerInterface {
                Poller& poller)
       : task_(std::move(task)),
         address_(std::move(address)),
+        has_tls_(credentials.has_tls()),
         client_(OpenChannel(address_, credentials), credentials, poller),
         peer_(
             address_, credentials, poller, [this](const grpc::Status& s) { return Named(s); },
@@ -77,6 +78,10 @@ class RemoteWorker final : public WorkerInterface {
   void CleanupAllAsync(const CleanupAllRequest& request, CleanupAllResponse* response,
                        Done done) override {
     Call("CleanupAll", request, response, kCleanupDeadline, nullptr, std::move(done));
+  }
+  void CompleteGroupAsync(const CompleteGroupRequest& request, CompleteGroupResponse* response,
+                          Cancellation* cancellation, Done done) override {
+    Call("CompleteGroup", request, response, kNoDeadline, cancellation, std::move(done));
   }
   void LoggingAsync(const LoggingRequest& request, LoggingResponse* response, Done done) override {
     Call("Logging", request, response, kCleanupDeadline, nullptr, std::move(done));
@@ -136,15 +141,21 @@ class RemoteWorker final : public WorkerInterface {
 
   /// A failure of the connection names the task; the worker's own errors pass as they are.
   Status Named(const grpc::Status& s) const {
+    if (s.error_code() == grpc::StatusCode::UNAUTHENTICATED) {
+      return Status(StatusCode::kUnauthenticated, StrCat("task ", task_, " at ", address_,
+                                                         " refuses this one: ", s.error_message()));
+    }
     // A call that was lost with the task's stream has its name already.
     if (s.error_code() != grpc::StatusCode::UNAVAILABLE || s.error_message().starts_with("task ")) {
       return FromGrpc(s);
     }
-    return Unavailable("task ", task_, " at ", address_, " is unavailable: ", s.error_message());
+    return Unavailable("task ", task_, " at ", address_, " is unavailable: ", s.error_message(),
+                       ConnectionHint(s.error_message(), has_tls_));
   }
 
   const std::string task_;
   const std::string address_;
+  const bool has_tls_;
   RpcClient client_;
   PeerCalls peer_;
   std::atomic<bool> answered_{false};

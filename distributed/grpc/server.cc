@@ -9,8 +9,11 @@
 #include "core/base/parallel.h"
 #include "distributed/client/channel_session.h"
 #include "distributed/grpc/cluster_service.h"
+#include "distributed/grpc/health_service.h"
 #include "distributed/grpc/job_reports.h"
+#include "distributed/grpc/job_store.h"
 #include "distributed/grpc/master_service.h"
+#include "distributed/grpc/own_address.h"
 #include "distributed/grpc/remote_worker.h"
 #include "distributed/grpc/rpc/blocking_calls.h"
 #include "distributed/grpc/rpc/host_address.h"
@@ -19,6 +22,7 @@
 #include "distributed/grpc/worker_service.h"
 #include "distributed/protocol/job_end.h"
 #include "distributed/protocol/task_role.h"
+#include "distributed/resolver/cluster_resolver.h"
 #include "distributed/worker/worker.h"
 #include "runtime/device/task_devices.h"
 
@@ -28,12 +32,13 @@ namespace {
 /// How long calls that are being answered get when the server ends.
 constexpr std::chrono::seconds kShutdownGrace{1};
 
+constexpr std::chrono::milliseconds kDrainPause{5};
+
 /// How long a task that is there may take to hear that this one has ended.
 constexpr std::chrono::milliseconds kReportDeadline{5000};
 /// How long a task that has failed waits for those it is to tell and that may still start.
 constexpr std::chrono::milliseconds kFailureReportDeadline{10000};
 
-std::string HostOf(const std::string& address) { return address.substr(0, address.rfind(':')); }
 int PortOf(const std::string& address) {
   return std::atoi(address.c_str() + address.rfind(':') + 1);  // which AddTask has checked
 }
@@ -123,7 +128,8 @@ class GrpcServer final : public Server {
                           session_directories,
                           [calls = calls_until_end_](std::function<void()> work) {
                             return calls->Run(std::move(work));
-                          }});
+                          },
+                          GroupLeaderOf(cluster_), &entropy_});
     directory_.SetLocal(task_, worker_);
     master_ = std::make_unique<Master>(
         MasterEnvironment{task_, cluster_, devices, &registry, &directory_, &clock_, &entropy_,
@@ -147,6 +153,8 @@ class GrpcServer final : public Server {
     const int wanted = port >= 0 ? port : PortOf(configured);
     ServeWorker(rpc_server_, task_, *worker_, pool_, entropy_);
     ServeMaster(rpc_server_, *master_, calls_, pool_);
+    job_values_.Serve(rpc_server_);
+    ServeHealth(rpc_server_);
     ServeCluster(rpc_server_, {job_end_,
                                [this](bool ask_tasks, auto* status, std::function<void()> done) {
                                  Describe(status);
@@ -171,14 +179,15 @@ class GrpcServer final : public Server {
   int port() const override { return port_; }
   int loopback_port() const override { return loopback_port_; }
   std::string task() const override { return task_; }
+  int task_index() const override { return task_index_; }
   const ClusterSpec& cluster() const override { return cluster_; }
 
   StatusOr<std::unique_ptr<Session>> MakeSession(const Graph& graph) override {
     return OpenChannelSession(MakeLocalChannel(*master_), target(), graph, {});
   }
 
-  Status WaitForJobEnd(const std::string& job, std::chrono::milliseconds limit) override {
-    return job_end_.Wait(job, limit);
+  Status WaitForJobEnd(const std::string& job, const JobPatience& patience) override {
+    return job_end_.Wait(job, patience);
   }
 
   bool ExpectEnd(const std::string& job) override { return job_end_.ExpectEnd(job); }
@@ -195,7 +204,7 @@ class GrpcServer final : public Server {
       // A task that has answered before has ended when nobody listens there any more.
       const bool answered = directory_.HasAnswered(TaskName(to_job, task));
       to_tell.push_back({StrCat(TaskName(to_job, task), " at ", address), address,
-                         !answered && !is_shutting_down(),
+                         !answered && starting.count() > 0 && !is_shutting_down(),
                          answered ? kReportDeadline : std::max(kReportDeadline, limit)});
     }
     TellTaskEnded(to_tell, job_, task_index_, status,
@@ -203,13 +212,27 @@ class GrpcServer final : public Server {
   }
 
   void EndTasks(const std::string& job, const Status& why) override {
+    const bool may_start = clock_.Now() < started_ + start_up_deadline_;
     std::vector<TaskToTell> to_tell;
     for (const auto& [task, is_known] : job_end_.NotEnded(job)) {
       const std::string address = *cluster_.Address(job, task);
-      to_tell.push_back(
-          {StrCat(TaskName(job, task), " at ", address), address, !is_known, kReportDeadline});
+      to_tell.push_back({StrCat(TaskName(job, task), " at ", address), address,
+                         may_start && !is_known, kReportDeadline});
     }
     TellShutdown(to_tell, std::string(Message(why)), {clock_, credentials_});
+  }
+
+  StatusOr<std::unique_ptr<KeyValueStore>> OpenStore(const std::string& job) override {
+    TENON_ASSIGN_OR_RETURN(const std::string address, cluster_.Address(job, 0));
+    return OpenJobStore(address, credentials_, clock_);
+  }
+
+  const Credentials& credentials() const override { return credentials_; }
+
+  std::optional<std::chrono::milliseconds> IdleTime() override {
+    const auto since = worker_->idle_since();
+    if (!since) return std::nullopt;
+    return std::chrono::duration_cast<std::chrono::milliseconds>(clock_.Now() - *since);
   }
 
   std::string Describe() override {
@@ -230,6 +253,10 @@ class GrpcServer final : public Server {
 
   void Shutdown() override {
     BeginShutdown("it shuts down");
+    // The last sums of others may need something of this task.
+    const Clock::Time end = clock_.Now() + kShutdownGrace;
+    while (worker_->HasUntaken() && clock_.Now() < end) clock_.SleepFor(kDrainPause);
+    worker_->EndGroups(Cancelled("the server of ", task_, " ends"));
     rpc_server_.Shutdown(kShutdownGrace);
   }
 
@@ -311,6 +338,7 @@ class GrpcServer final : public Server {
     out->set_uptime_seconds(
         std::chrono::duration_cast<std::chrono::seconds>(clock_.Now() - started_).count());
     for (const std::string& t : job_end_.Ended()) out->add_ended_tasks(t);
+    for (const std::string& t : job_end_.Awaited()) out->add_awaited_tasks(t);
     master_->Describe(out);
     worker_->Describe(out);
     out->set_memory_bytes(CpuAllocator().bytes_in_use());
@@ -346,6 +374,7 @@ class GrpcServer final : public Server {
   Entropy& entropy_;
   const Clock::Time started_ = clock_.Now();
   JobEnd job_end_;  // outlives the calls that ask for signs of life
+  JobValues job_values_;
   const TaskDevices devices_;
   ThreadPool pool_;
   RpcServer rpc_server_;
@@ -369,6 +398,22 @@ class GrpcServer final : public Server {
 
 }  // namespace
 
+StatusOr<std::unique_ptr<Server>> Server::FromEnvironment(const OpRegistry& registry,
+                                                          ServerOptions options, int num_ps) {
+  TENON_ASSIGN_OR_RETURN(ResolvedTask task, ResolveTask({}, {.num_ps = num_ps}));
+  if (task.is_alone()) {
+    return InvalidArgument(
+        "nothing says which task of which cluster this is: set TF_CONFIG, or start it by srun or "
+        "mpirun");
+  }
+  if (task.role == TaskRole::kEvaluator) {
+    return FailedPrecondition("an evaluator has no server: it follows the checkpoints of others");
+  }
+  if (options.notice) options.notice(task.Describe());
+  TENON_RETURN_IF_ERROR(TakeTask(&task, &options));
+  return Start(options, registry);
+}
+
 StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options,
                                                 const OpRegistry& registry) {
   ServerOptions resolved = options;
@@ -381,26 +426,25 @@ StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options,
   TENON_RETURN_IF_ERROR(resolved.cluster.Address(resolved.job, resolved.task).status());
   TENON_ASSIGN_OR_RETURN(const std::string address,
                          resolved.cluster.Address(resolved.job, resolved.task));
+  if (options.port < 0) AwaitName(resolved, address);
   const bool is_loopback = IsLoopback(address);
   if (!resolved.files) {
     resolved.files =
         FileAccess{is_loopback ? FileAccess::Kind::kEverything : FileAccess::Kind::kNone, ""};
   }
-  if (resolved.credentials.empty() && !resolved.insecure && !is_loopback) {
-    return FailedPrecondition(
-        "whoever reaches ", address,
-        " could run what they like as this account: listening beyond "
-        "loopback needs a TLS certificate (--tls_cert, --tls_key, --tls_ca), a job token "
-        "(--token_file), or --insecure where the network lets nobody else in");
-  }
+  TENON_RETURN_IF_ERROR(CheckListening(resolved, address));
+  if (is_loopback) NoticeHiddenHost(resolved, address);
   KeepFreedMemory();
   TENON_ASSIGN_OR_RETURN(TaskDevices devices, DevicesOf(resolved));
   auto server = std::make_unique<GrpcServer>(resolved, std::move(devices), registry);
-  TENON_RETURN_IF_ERROR(server->Listen(resolved.port, resolved.loopback_port));
+  if (const Status listens = server->Listen(resolved.port, resolved.loopback_port); !listens.ok()) {
+    return resolved.port < 0 ? WithOccupant(listens, resolved) : listens;
+  }
   return server;
 }
 
-void ReportFailedStart(const ServerOptions& options, const std::string& to_job, const Status& why) {
+void ReportFailedStart(const ServerOptions& options, const std::string& to_job, const Status& why,
+                       std::chrono::milliseconds wait) {
   const auto tasks = options.cluster.jobs().find(to_job);
   const auto own = options.cluster.Address(options.job, options.task);
   if (tasks == options.cluster.jobs().end() || !own.ok()) return;
@@ -411,9 +455,11 @@ void ReportFailedStart(const ServerOptions& options, const std::string& to_job, 
   if (there.status().code() == StatusCode::kDeadlineExceeded) return;
   std::vector<TaskToTell> to_tell;
   for (const auto& [task, address] : tasks->second) {
-    to_tell.push_back({TaskName(to_job, task), address, false, kReportDeadline});
+    to_tell.push_back({StrCat(TaskName(to_job, task), " at ", address), address, wait.count() > 0,
+                       std::max(kReportDeadline, wait)});
   }
-  TellTaskEnded(to_tell, options.job, options.task, why, {*options.clock, options.credentials});
+  TellTaskEnded(to_tell, options.job, options.task, why,
+                {*options.clock, options.credentials, options.notice});
 }
 
 }  // namespace tenon

@@ -102,11 +102,22 @@ void ServeWorker(RpcServer& server, const std::string& task, WorkerInterface& wo
         }
         done(OkStatus());
       });
-  for (const char* method : {"Tracing", "RecvBuf", "CompleteGroup", "CompleteInstance"}) {
+  server.Handle<CompleteGroupRequest, CompleteGroupResponse>(
+      kWorkerService + "CompleteGroup",
+      [&](const CompleteGroupRequest& request, CompleteGroupResponse* response,
+          Cancellation* cancellation, Done done) {
+        worker.CompleteGroupAsync(request, response, cancellation, std::move(done));
+      });
+  for (const char* method : {"RecvBuf", "CompleteInstance"}) {
     server.HandleRaw(kWorkerService + method, [method](const std::shared_ptr<ServedRpc>& rpc) {
-      rpc->End(Unimplemented(method, ": collectives and profiles are not served"));
+      rpc->End(Unimplemented(method,
+                             " is for TensorFlow's tasks, and this is one of Tenon's: "
+                             "collectives are between tasks of the same kind"));
     });
   }
+  server.HandleRaw(kWorkerService + "Tracing", [](const std::shared_ptr<ServedRpc>& rpc) {
+    rpc->End(Unimplemented("Tracing: profiles are not served"));
+  });
   ServePeers(server, task, worker);
 }
 

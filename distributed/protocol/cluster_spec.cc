@@ -143,7 +143,10 @@ std::string ClusterSpec::ToString() const {
 StatusOr<std::string> AddressOfTarget(const std::string& target) {
   constexpr std::string_view kScheme = "grpc://";
   if (!target.starts_with(kScheme)) {
-    return InvalidArgument("'", target, "' is not a target; wanted grpc://host:port");
+    const std::string address = target.substr(target.rfind('/') + 1);
+    const bool is_near = IsAddress(address) && !address.starts_with("grpc:");
+    return InvalidArgument("'", target, "' is not a target; wanted grpc://host:port",
+                           is_near ? StrCat("; did you mean ", kScheme, address, "?") : "");
   }
   std::string address = target.substr(kScheme.size());
   if (!IsAddress(address)) {

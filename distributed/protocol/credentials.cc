@@ -23,6 +23,11 @@ StatusOr<std::string> ReadSecret(const std::string& path, const char* what) {
 
 }  // namespace
 
+bool IsToken(std::string_view text) {
+  return !text.empty() &&
+         std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c < '\x7f'; });
+}
+
 StatusOr<Credentials> ReadCredentials(const CredentialFiles& files) {
   Credentials credentials;
   const int named = !files.tls_cert.empty() + !files.tls_key.empty() + !files.tls_ca.empty();
@@ -39,9 +44,7 @@ StatusOr<Credentials> ReadCredentials(const CredentialFiles& files) {
   if (!files.token.empty()) {
     TENON_ASSIGN_OR_RETURN(const std::string text, ReadSecret(files.token, "token"));
     credentials.token = text.substr(0, text.find_first_of("\r\n"));
-    const bool printable = std::all_of(credentials.token.begin(), credentials.token.end(),
-                                       [](char c) { return c > ' ' && c < '\x7f'; });
-    if (credentials.token.empty() || !printable) {
+    if (!IsToken(credentials.token)) {
       return InvalidArgument("the first line of the token file '", files.token,
                              "' must be printable ASCII without spaces, and not empty");
     }

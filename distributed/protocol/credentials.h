@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "core/base/status.h"
 
@@ -31,6 +32,9 @@ struct CredentialFiles {
   std::string tls_ca;
   std::string token;  // the first line counts
 };
+
+/// Whether it can be a secret that calls carry: printable ASCII without spaces, and not empty.
+bool IsToken(std::string_view text);
 
 /// InvalidArgument when only some of the TLS files are named, or a token is empty or not printable
 /// ASCII; NotFound or Unavailable, naming the file, when one cannot be read.

@@ -18,8 +18,19 @@ constexpr std::chrono::milliseconds kLivesFor{10000};
 /// How long a task that is gone may take to return, as one does that its operator starts again.
 constexpr std::chrono::milliseconds kReturnLimit{30000};
 
-std::chrono::milliseconds ReturnLimit(std::chrono::milliseconds limit) {
-  return limit.count() > 0 ? std::min(limit / 2, kReturnLimit) : kReturnLimit;
+std::chrono::milliseconds ReturnLimit(const JobPatience& patience) {
+  if (patience.silence.count() == 0) return kReturnLimit;
+  if (patience.coming.count() > 0) return patience.coming;
+  return std::min(patience.silence / 2, kReturnLimit);
+}
+
+/// Between two looks.
+std::chrono::milliseconds PauseOf(const JobPatience& patience) {
+  std::chrono::milliseconds pause = kLongestPause;
+  for (const auto limit : {patience.silence, patience.coming}) {
+    if (limit.count() > 0) pause = std::min(pause, limit / 4);
+  }
+  return pause;
 }
 
 }  // namespace
@@ -82,9 +93,12 @@ bool JobEnd::ExpectEnd(const std::string& job) {
 
 std::optional<Status> JobEnd::Verdict(const Watch& watch) const {
   const std::string& job = watch.job_;
-  const std::chrono::milliseconds limit = watch.limit_;
+  const std::chrono::milliseconds limit = watch.patience_.silence;
+  const std::chrono::milliseconds coming =
+      watch.patience_.coming.count() > 0 ? watch.patience_.coming : limit;
+  const std::chrono::milliseconds returning = ReturnLimit(watch.patience_);
   const auto any = any_alive_.find(job);
-  std::vector<std::string> silent;
+  std::vector<std::string> silent, missing;
   bool all_ended = true, all_interrupted = true, any_interrupted = false;
   Clock::Time last_end;
   for (const auto& [index, address] : cluster_.jobs().at(job)) {
@@ -104,10 +118,9 @@ std::optional<Status> JobEnd::Verdict(const Watch& watch) const {
     if (is_to_end_ && (gone_.contains(task) || !alive_.contains(task))) continue;
     all_ended = false;
     if (const auto gone = gone_.find(task);
-        gone != gone_.end() && limit.count() > 0 &&
-        clock_.Now() - gone->second.since > ReturnLimit(limit)) {
+        gone != gone_.end() && limit.count() > 0 && clock_.Now() - gone->second.since > returning) {
       return DeadlineExceeded(Named(task), " is gone and did not return within ",
-                              ReturnLimit(limit).count() / 1000.0, " s: ", gone->second.why);
+                              returning.count() / 1000.0, " s: ", gone->second.why);
     }
     const auto alive = alive_.find(task);
     const bool known = alive != alive_.end();
@@ -117,15 +130,22 @@ std::optional<Status> JobEnd::Verdict(const Watch& watch) const {
     } else if (any != any_alive_.end()) {
       since = std::max(since, any->second);
     }
-    if (limit.count() > 0 && clock_.Now() - since > limit) {
-      silent.push_back(StrCat(Named(task), known ? "" : " (never heard of)"));
+    if (limit.count() == 0 || clock_.Now() - since <= (known ? limit : coming)) continue;
+    if (known) {
+      silent.push_back(Named(task));
+    } else {
+      missing.push_back(NamedWithReason(task));
     }
   }
   // Where a signal has ended all of them, the job was ended.
-  const bool may_return = any_interrupted && !all_interrupted && !is_to_end_ &&
-                          clock_.Now() - last_end < ReturnLimit(limit);
+  const bool may_return =
+      any_interrupted && !all_interrupted && !is_to_end_ && clock_.Now() - last_end < returning;
   if (all_ended && !may_return) return OkStatus();
   if (stopped_) return Cancelled("the server was told to shut down");
+  if (!missing.empty()) {
+    return DeadlineExceeded("not all tasks have come within ", coming.count() / 1000.0,
+                            " s: ", Join(missing, ", "));
+  }
   if (silent.empty()) return std::nullopt;
   return DeadlineExceeded("no sign of life for ", limit.count() / 1000.0, " s from ",
                           Join(silent, ", "));
@@ -161,7 +181,18 @@ void JobEnd::EndProbe(const Task& task, const Status& life) {
   Tell(line);
 }
 
-std::string JobEnd::Awaited(const std::string& job) const {
+std::string JobEnd::NamedWithReason(const Task& task) const {
+  const std::string name = Named(task);
+  const auto silent = silent_.find(task);
+  if (silent == silent_.end()) return name;
+  std::string_view why = silent->second;
+  if (const std::string known = StrCat("task ", name, " is "); why.starts_with(known)) {
+    why.remove_prefix(known.size());
+  }
+  return StrCat(name, " (", why, ")");
+}
+
+std::string JobEnd::NamesToWaitFor(const std::string& job) const {
   std::vector<std::string> names;
   for (const auto& [index, address] : cluster_.jobs().at(job)) {
     const Task task(job, index);
@@ -175,20 +206,21 @@ std::string JobEnd::Awaited(const std::string& job) const {
     } else if (const auto gone = gone_.find(task); gone != gone_.end()) {
       why = StrCat("gone: ", gone->second.why);
     } else if (!alive_.contains(task)) {
-      const auto silent = silent_.find(task);
-      if (silent != silent_.end()) why = silent->second;
+      names.push_back(NamedWithReason(task));
+      continue;
     } else {
       continue;
     }
-    names.push_back(StrCat(Named(task), why.empty() ? "" : StrCat(" (", why, ")")));
+    names.push_back(StrCat(Named(task), " (", why, ")"));
   }
   return Join(names, ", ");
 }
 
-JobEnd::Watch::Watch(std::string job, std::chrono::milliseconds limit, Clock::Time now)
+JobEnd::Watch::Watch(std::string job, const JobPatience& patience, Clock::Time now)
     : job_(std::move(job)),
-      limit_(std::max(limit, std::chrono::milliseconds(0))),
-      pause_(limit_.count() > 0 ? std::min(limit_ / 4, kLongestPause) : kLongestPause),
+      patience_{std::max(patience.silence, std::chrono::milliseconds(0)),
+                std::max(patience.coming, std::chrono::milliseconds(0))},
+      pause_(PauseOf(patience_)),
       begin_(now),
       next_(now),
       next_notice_(now + kNoticePause) {}
@@ -212,13 +244,14 @@ std::optional<Status> JobEnd::Look(Watch& watch) {
     if (is_due) SetNextLook(watch, now);
     if (is_to_end_) watch.next_ = std::min(watch.next_, now + kEndingPause);
     watch.seen_ = changes_;
+    waited_for_.insert(watch.job_);
     if (std::optional<Status> verdict = Verdict(watch)) return verdict;
     // Without a limit nobody is asked; a task that may return is waited for all the same.
-    if (is_due && watch.limit_.count() > 0) {
+    if (is_due && watch.patience_.silence.count() > 0) {
       tasks = BeginProbes(watch.job_);
       if (now >= watch.next_notice_) {
         watch.next_notice_ = now + kNoticePause;
-        awaited = Awaited(watch.job_);
+        awaited = NamesToWaitFor(watch.job_);
       }
     }
   }
@@ -231,9 +264,9 @@ std::optional<Status> JobEnd::Look(Watch& watch) {
   return std::nullopt;
 }
 
-Status JobEnd::Wait(const std::string& job, std::chrono::milliseconds limit) {
+Status JobEnd::Wait(const std::string& job, const JobPatience& patience) {
   if (cluster_.NumTasks(job) == 0) return InvalidArgument("the cluster has no job '", job, "'");
-  Watch watch(job, limit, clock_.Now());
+  Watch watch(job, patience, clock_.Now());
   while (true) {
     if (std::optional<Status> verdict = Look(watch)) return *std::move(verdict);
     MutexLock lock(mu_);
@@ -257,6 +290,18 @@ std::vector<std::string> JobEnd::Ended() const {
   MutexLock lock(mu_);
   std::vector<std::string> names;
   for (const auto& [task, status] : ended_) names.push_back(TaskName(task.first, task.second));
+  return names;
+}
+
+std::vector<std::string> JobEnd::Awaited() const {
+  MutexLock lock(mu_);
+  std::vector<std::string> names;
+  for (const std::string& job : waited_for_) {
+    for (const auto& [index, address] : cluster_.jobs().at(job)) {
+      const Task task(job, index);
+      if (!ended_.contains(task) && !alive_.contains(task)) names.push_back(NamedWithReason(task));
+    }
+  }
   return names;
 }
 

@@ -14,6 +14,7 @@
 #include "core/base/mutex.h"
 #include "core/base/status.h"
 #include "distributed/protocol/cluster_spec.h"
+#include "distributed/protocol/job_patience.h"
 
 namespace tenon {
 
@@ -32,14 +33,14 @@ class JobEnd {
   /// One wait for the end of a job.
   class Watch {
    public:
-    Watch(std::string job, std::chrono::milliseconds limit, Clock::Time now);
+    Watch(std::string job, const JobPatience& patience, Clock::Time now);
     /// When to look again, though nothing changes.
     Clock::Time next() const { return next_; }
 
    private:
     friend class JobEnd;
     const std::string job_;
-    const std::chrono::milliseconds limit_;  // 0: none
+    const JobPatience patience_;
     const std::chrono::milliseconds pause_;  // between two looks
     Clock::Time begin_, next_, next_notice_;
     int64_t seen_ = 0;  // of the changes
@@ -64,7 +65,7 @@ class JobEnd {
   /// back. Whether a task of `job` lives.
   bool ExpectEnd(const std::string& job);
   /// See Server::WaitForJobEnd. Blocks.
-  Status Wait(const std::string& job, std::chrono::milliseconds limit);
+  Status Wait(const std::string& job, const JobPatience& patience);
   /// What Wait does each time, for those who may not block: the result when the wait is over; else
   /// tasks have been asked for signs of life and people told what is due, and there is to be
   /// another look at the watch's next(), or as soon as something has changed (changes). The cluster
@@ -77,6 +78,9 @@ class JobEnd {
 
   /// "/job:worker/replica:0/task:0" and so on.
   std::vector<std::string> Ended() const;
+  /// The tasks of the jobs that are, or were, waited for, of which nobody has heard yet: each with
+  /// its address, and why it does not answer.
+  std::vector<std::string> Awaited() const;
   /// The tasks of `job` that have not reported their end, and whether each has been heard of.
   std::map<int, bool> NotEnded(const std::string& job) const;
 
@@ -108,7 +112,9 @@ class JobEnd {
   }
   /// Names those of `job` that nobody has heard of yet, that are gone, or that may return, with the
   /// reason, for a notice; empty when there are none.
-  std::string Awaited(const std::string& job) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  std::string NamesToWaitFor(const std::string& job) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  /// The task, its address, and why it does not answer, where that is known.
+  std::string NamedWithReason(const Task& task) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   /// The tasks of `job` that have not ended and are not being probed; now they are.
   std::vector<int> BeginProbes(const std::string& job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void EndProbe(const Task& task, const Status& life);
@@ -132,6 +138,7 @@ class JobEnd {
   std::map<Task, Sign> alive_ ABSL_GUARDED_BY(mu_);
   std::map<std::string, Clock::Time> any_alive_ ABSL_GUARDED_BY(mu_);
   std::map<Task, Gone> gone_ ABSL_GUARDED_BY(mu_);
+  std::set<std::string> waited_for_ ABSL_GUARDED_BY(mu_);  // jobs
   /// Why those do not answer that nobody has heard of.
   std::map<Task, std::string> silent_ ABSL_GUARDED_BY(mu_);
 };

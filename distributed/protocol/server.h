@@ -6,12 +6,15 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "core/base/file_access.h"
 #include "core/op/op_registry.h"
 #include "distributed/protocol/cluster_spec.h"
 #include "distributed/protocol/credentials.h"
+#include "distributed/protocol/job_patience.h"
 #include "distributed/protocol/limits.h"
+#include "runtime/collectives/key_value_store.h"
 #include "runtime/device/device_options.h"
 #include "runtime/device/machine.h"
 #include "runtime/session/session.h"
@@ -70,6 +73,12 @@ class Server {
   /// `registry` must outlive the server.
   static StatusOr<std::unique_ptr<Server>> Start(const ServerOptions& options,
                                                  const OpRegistry& registry);
+  /// The same as the task that TF_CONFIG, Slurm or MPI says this process is (ResolveTask), with
+  /// `num_ps` parameter servers among ranks; `options` has the rest. InvalidArgument where nothing
+  /// is said, FailedPrecondition for an evaluator, which has no server.
+  static StatusOr<std::unique_ptr<Server>> FromEnvironment(const OpRegistry& registry,
+                                                           ServerOptions options = {},
+                                                           int num_ps = 0);
   virtual ~Server() = default;
 
   /// "grpc://host:port", to open sessions with.
@@ -79,6 +88,8 @@ class Server {
   virtual int loopback_port() const = 0;
   /// "/job:J/replica:0/task:T".
   virtual std::string task() const = 0;
+  /// T.
+  virtual int task_index() const = 0;
   virtual const ClusterSpec& cluster() const = 0;
 
   /// A session whose master is this server, without the network in between.
@@ -89,14 +100,13 @@ class Server {
   /// most.
   virtual Status AskIfAlive(const std::string& job, int task) = 0;
   /// Waits until every task of `job` has reported its end. OK when all ended well; Aborted naming
-  /// the task and its message when one failed; Cancelled after Shutdown. With a limit above 0, the
+  /// the task and its message when one failed; Cancelled after Shutdown. With patience.silence, the
   /// tasks are asked for signs of life, every five seconds at least, and DeadlineExceeded names
-  /// those that have given none for that long. One that has never been heard of is late only when
-  /// all others of its job have been silent, or have ended, for that long. One that was heard of,
-  /// and to which there is no connection any more, has 30 s to return, or half of a lower limit.
-  /// One that has reported its end and opens a session here again, in another process, has not
-  /// ended.
-  virtual Status WaitForJobEnd(const std::string& job, std::chrono::milliseconds limit) = 0;
+  /// those that have given none for that long, have not come, or are gone and did not return
+  /// (JobPatience). One that has never been heard of is late only when all others of its job have
+  /// been silent, or have ended, for so long. One that has reported its end and opens a session
+  /// here again, in another process, has not ended.
+  virtual Status WaitForJobEnd(const std::string& job, const JobPatience& patience) = 0;
   /// This task is to end with the tasks of `job`, and expects none of them back that a signal has
   /// ended. Whether one of them has given a sign of life in the last 10 s.
   virtual bool ExpectEnd(const std::string& job) = 0;
@@ -109,8 +119,19 @@ class Server {
   virtual void ReportEnd(const std::string& to_job, const Status& status) = 0;
   /// The job is over, with an error: ends the servers of those tasks of `job` that have not
   /// reported their end, so that their sessions fail with `why` instead of waiting. A task that has
-  /// never been heard of may be starting: it is waited for, 5 s. Blocks.
+  /// never been heard of may be starting: it is waited for, 5 s, until the start-up deadline has
+  /// passed since this server's start. Blocks.
   virtual void EndTasks(const std::string& job, const Status& why) = 0;
+
+  /// The short texts that tasks leave for each other, which task 0 of `job` keeps as long as its
+  /// server runs. It may be used as long as this server's clock is there.
+  virtual StatusOr<std::unique_ptr<KeyValueStore>> OpenStore(const std::string& job) = 0;
+  /// The credentials that this task shows to others and asks of them.
+  virtual const Credentials& credentials() const = 0;
+
+  /// How long no step has run in this task, and no session with it begun or ended; nothing while a
+  /// step runs, and before the first session.
+  virtual std::optional<std::chrono::milliseconds> IdleTime() = 0;
 
   /// What DescribeServer gives.
   virtual std::string Describe() = 0;
@@ -125,13 +146,26 @@ class Server {
 
 /// Tells those tasks of `to_job` that listen that the task of `options` has failed, for one that
 /// has no server to ReportEnd with: its address was taken, say. Does nothing when that task answers
-/// at its address, from a process that was started before, or something there hangs. Blocks, for
-/// some seconds at most.
-void ReportFailedStart(const ServerOptions& options, const std::string& to_job, const Status& why);
+/// at its address, from a process that was started before, or something there hangs. Those that do
+/// not listen yet are waited for so long as `wait` says. Blocks, for some seconds more at most.
+void ReportFailedStart(const ServerOptions& options, const std::string& to_job, const Status& why,
+                       std::chrono::milliseconds wait);
 
 /// Asks the server at `target` ("grpc://host:port") to end. Unavailable when nobody answers.
 Status StopServer(const std::string& target, const std::string& reason,
                   const Credentials& credentials = {});
+
+/// The task that the server at `target` is: "/job:J/replica:0/task:T". Unavailable when nobody
+/// listens there, DeadlineExceeded when there is no answer within `limit`.
+StatusOr<std::string> TaskAt(const std::string& target, const Credentials& credentials,
+                             std::chrono::milliseconds limit);
+
+/// The tasks that the server at `target` waits for (WaitForJobEnd) and has never heard of, each
+/// with its address and why it does not answer. Unavailable when nobody listens there,
+/// DeadlineExceeded when there is no answer within `limit`.
+StatusOr<std::vector<std::string>> TasksAwaitedBy(const std::string& target,
+                                                  const Credentials& credentials,
+                                                  std::chrono::milliseconds limit);
 
 /// What the server at `target` is doing, for people to read: sessions, steps, what waits for what,
 /// memory.

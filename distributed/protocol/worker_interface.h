@@ -85,6 +85,11 @@ class WorkerInterface {
                                  Done done) = 0;
   virtual void CleanupAllAsync(const CleanupAllRequest& request, CleanupAllResponse* response,
                                Done done) = 0;
+  /// Answers when all members of the group have asked; `cancellation`, which must live until
+  /// `done`, ends the wait. Only the task that leads groups is asked.
+  virtual void CompleteGroupAsync(const CompleteGroupRequest& request,
+                                  CompleteGroupResponse* response, Cancellation* cancellation,
+                                  Done done) = 0;
   virtual void LoggingAsync(const LoggingRequest& request, LoggingResponse* response,
                             Done done) = 0;
 };

@@ -29,7 +29,7 @@ struct PartialGraph::Call {
 void PartialGraph::Start(std::shared_ptr<TaskRun> step, std::function<void()> over) {
   over_ = std::move(over);
   step_ = std::move(step);
-  run_ = step_->MakeRun(settings_, cancellation_, memory_.get(), &trace_);
+  run_ = step_->MakeRun(settings_, cancellation_, memory_.get(), &trace_, *groups_);
   cancellation_.Register([weak = std::weak_ptr<TaskRun>(step_)](const Status& why) {
     if (const auto aborted = weak.lock()) aborted->Abort(why);
   });

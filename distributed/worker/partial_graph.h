@@ -20,8 +20,11 @@ namespace tenon {
 class PartialGraph final : public std::enable_shared_from_this<PartialGraph> {
  public:
   PartialGraph(std::shared_ptr<Program> graph, std::shared_ptr<MemoryAccount> memory,
-               const RunSettings& settings)
-      : graph_(std::move(graph)), memory_(std::move(memory)), settings_(settings) {}
+               const RunSettings& settings, std::shared_ptr<DeviceGroups> groups)
+      : graph_(std::move(graph)),
+        memory_(std::move(memory)),
+        settings_(settings),
+        groups_(std::move(groups)) {}
 
   const Program* graph() const { return graph_.get(); }
 
@@ -41,6 +44,7 @@ class PartialGraph final : public std::enable_shared_from_this<PartialGraph> {
   const std::shared_ptr<Program> graph_;
   const std::shared_ptr<MemoryAccount> memory_;
   const RunSettings settings_;
+  const std::shared_ptr<DeviceGroups> groups_;
   RunTrace trace_;
   Cancellation cancellation_;
   ProgramRun run_;

@@ -211,12 +211,16 @@ void RunTable::Describe(Clock::Time now, cluster::ServerStatusResponse* out) {
   std::vector<std::tuple<int64_t, std::string, std::shared_ptr<TaskRun>>> steps;
   {
     MutexLock lock(mu_);
-    out->set_num_steps(static_cast<int64_t>(steps_.size()));
-    out->set_num_receives(static_cast<int64_t>(receives_));
+    int64_t count = 0, receives = 0;
     for (const auto& [id, entry] : steps_) {
-      if (steps.size() == kDescribedSteps) break;
+      if (entry.session == kGroupSession) continue;
+      ++count;
+      receives += static_cast<int64_t>(entry.receives);
+      if (steps.size() == kDescribedSteps) continue;
       steps.emplace_back(id, entry.session, entry.step);
     }
+    out->set_num_steps(count);
+    out->set_num_receives(receives);
   }
   for (const auto& [id, session, step] : steps) {
     cluster::StepStatus* const status = out->add_steps();

@@ -26,6 +26,7 @@ class PartialGraph;
 /// from them.
 struct TaskPeers {
   std::string task;
+  std::string leader;  // of groups of devices
   std::shared_ptr<WorkerDirectory> workers;
   ArrivalMemory memory;
 };
@@ -54,6 +55,8 @@ class TaskRun final : public Rendezvous, public std::enable_shared_from_this<Tas
   std::shared_ptr<PartialGraph> FindOrMakePartial(
       const std::function<std::shared_ptr<PartialGraph>()>& make);
 
+  /// Whether something was sent that nobody has received.
+  bool HasUntaken() { return local_.HasUntaken(); }
   /// For people: what waits here.
   void Describe(Clock::Time now, cluster::StepStatus* out);
 
@@ -63,11 +66,12 @@ class TaskRun final : public Rendezvous, public std::enable_shared_from_this<Tas
   void HandOutAsync(std::string_view key, RecvCallback done);
   /// The same of a tensor that is there already; NotFound when it is not.
   Status HandOut(std::string_view key, Tensor* value, bool* dead);
-  /// The run of this task's partition: what it needs from here, and `cancellation` and `memory`,
-  /// which may be null. It must not outlive this.
+  /// The run of this task's partition: what it needs from here, `cancellation`, `groups`, and
+  /// `memory`, which may be null. It must not outlive any of these.
   ProgramRun MakeRun(const RunSettings& settings, Cancellation& cancellation, MemoryAccount* memory,
-                     RunTrace* trace) {
-    return {settings, &cancellation, this, &resources_, memory, settings.trace ? trace : nullptr};
+                     RunTrace* trace, DeviceGroups& groups) {
+    RunTrace* const wanted = settings.trace ? trace : nullptr;
+    return {settings, &cancellation, this, &resources_, memory, wanted, nullptr, &groups};
   }
 
  private:
@@ -87,6 +91,9 @@ class TaskRun final : public Rendezvous, public std::enable_shared_from_this<Tas
   flat_hash_map<const void*, std::string> remote_keys_ ABSL_GUARDED_BY(mu_);  // asked of others
   std::shared_ptr<PartialGraph> partial_ ABSL_GUARDED_BY(mu_);
 };
+
+/// The session of the steps in which groups of devices meet, which no master runs.
+inline constexpr char kGroupSession[] = "groups of devices";
 
 /// The steps a task takes part in. A step is here from its RunGraph to its clean-up, or the end of
 /// its session; before that while receives wait in it, which may come first. Ids of steps that have

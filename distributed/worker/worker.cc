@@ -31,12 +31,18 @@ Worker::Worker(WorkerEnvironment environment)
     : environment_(std::move(environment)),
       runtime_{environment_.devices, environment_.pool},
       // Everything in the environment outlives the worker.
-      peers_(new TaskPeers{environment_.task,
-                           {std::shared_ptr<WorkerDirectory>(), environment_.workers},
-                           ArrivalMemory(environment_.devices)}),
-      steps_(environment_.task, *environment_.clock) {
+      peers_(new TaskPeers{
+          environment_.task,
+          environment_.group_leader.empty() ? environment_.task : environment_.group_leader,
+          {std::shared_ptr<WorkerDirectory>(), environment_.workers},
+          ArrivalMemory(environment_.devices)}),
+      steps_(environment_.task, *environment_.clock),
+      groups_(std::make_shared<TaskGroups>(peers_, environment_.devices, steps_, *environment_.pool,
+                                           *environment_.clock)),
+      group_leader_(*environment_.entropy, *environment_.clock, groups_->LeaderSteps()) {
   auto legacy = std::make_shared<MasterState>();
   legacy->peers = peers_;
+  legacy->groups = groups_;
   legacy->runtime = runtime_;
   MutexLock lock(mu_);
   sessions_.emplace("", std::move(legacy));
@@ -58,10 +64,20 @@ void Worker::Shutdown() {
     closing_ = true;
   }
   const Status why = Cancelled("the server of ", environment_.task, " is shutting down");
+  EndGroups(why);
   steps_.AbortAll(why);
   runtime_.running->CloseAndWait(why, why);
   MutexLock lock(mu_);
   while (running_ > 0) idle_.Wait(mu_);
+}
+
+void Worker::EndGroups(const Status& why) {
+  std::vector<std::shared_ptr<TaskGroups>> groups;
+  {
+    MutexLock lock(mu_);
+    for (const auto& [handle, session] : sessions_) groups.push_back(session->groups);
+  }
+  for (const auto& g : groups) g->End(why);
 }
 
 void Worker::GetStatusAsync(const GetStatusRequest&, GetStatusResponse* response, Done done) {
@@ -70,7 +86,7 @@ void Worker::GetStatusAsync(const GetStatusRequest&, GetStatusResponse* response
 }
 
 StatusOr<std::shared_ptr<Worker::MasterState>> Worker::NewSession(
-    const CreateWorkerSessionRequest& request) const {
+    const CreateWorkerSessionRequest& request) {
   const auto end = [run_blocking = environment_.run_blocking](MasterState* ended) {
     const auto work = [ended] { delete ended; };
     if (ended->own_resources == nullptr || run_blocking == nullptr || !run_blocking(work).ok()) {
@@ -82,6 +98,7 @@ StatusOr<std::shared_ptr<Worker::MasterState>> Worker::NewSession(
   session->master_task = request.master_task();
   session->master_incarnation = request.master_incarnation();
   session->peers = peers_;
+  session->groups = groups_;
   session->runtime = runtime_;
   const ServerDef& server = request.server_def();
   const bool has_cluster = server.cluster().job_size() > 0;
@@ -96,7 +113,10 @@ StatusOr<std::shared_ptr<Worker::MasterState>> Worker::NewSession(
     peers->task = TaskName(server.job_name(), server.task_index());
     peers->memory = peers_->memory;
     TENON_ASSIGN_OR_RETURN(peers->workers, environment_.session_directories(cluster, peers->task));
+    peers->leader = GroupLeaderOf(cluster);
     session->peers = std::move(peers);
+    session->groups = std::make_shared<TaskGroups>(session->peers, environment_.devices, steps_,
+                                                   *environment_.pool, *environment_.clock);
   }
   const auto devices = SessionDevices::Make(environment_.devices, session->peers->task);
   session->own_resources = devices->resources;
@@ -139,10 +159,11 @@ void Worker::CreateWorkerSessionAsync(const CreateWorkerSessionRequest& request,
     } else if (static_cast<int64_t>(sessions_.size()) > environment_.limits.sessions) {
       full = true;
     } else {
+      idle_since_ = (*made)->last_use;
       sessions_.emplace(request.session_handle(), *std::move(made));
     }
   }
-  for (const auto& [handle, session] : outlived) steps_.RemoveSession(handle);
+  for (const auto& [handle, session] : outlived) EndSession(handle, *session);
   if (environment_.on_master) {
     environment_.on_master(request.master_task(), request.master_incarnation());
   }
@@ -162,8 +183,15 @@ void Worker::DeleteWorkerSessionAsync(const DeleteWorkerSessionRequest& request,
       sessions_.erase(found);
     }
   }
-  if (dying != nullptr) steps_.RemoveSession(request.session_handle());
+  if (dying != nullptr) EndSession(request.session_handle(), *dying);
   done(OkStatus());
+}
+
+void Worker::EndSession(const std::string& handle, MasterState& session) {
+  steps_.RemoveSession(handle);
+  if (session.groups != groups_) session.groups->End(Cancelled("the session has ended"));
+  MutexLock lock(mu_);
+  idle_since_ = environment_.clock->Now();
 }
 
 StatusOr<std::shared_ptr<Worker::MasterState>> Worker::FindSession(const std::string& handle) {
@@ -256,7 +284,7 @@ void Worker::RunGraphAsync(RunGraphCall* call, Cancellation* cancellation, Done 
   }
   if (call->is_partial) return RunPart(run);
   run->run = run->step->MakeRun(call->settings, run->cancellation, run->session->memory.get(),
-                                &run->trace);
+                                &run->trace, *run->session->groups);
   run->cancellation.Register([step = run->step](const Status& why) { step->Abort(why); });
   if (cancellation != nullptr) {
     run->token =
@@ -276,7 +304,7 @@ void Worker::RunPart(const std::shared_ptr<RunningGraph>& run) {
     is_first = true;
     return std::make_shared<PartialGraph>(
         run->graph, std::shared_ptr<MemoryAccount>(run->session, run->session->memory.get()),
-        call->settings);
+        call->settings, run->session->groups);
   });
   if (partial->graph() != run->graph.get()) {
     return FinishGraph(run, InvalidArgument("step ", call->step_id, " runs another graph"));
@@ -321,7 +349,8 @@ void Worker::FinishGraph(std::shared_ptr<RunningGraph> run, Status status) {
 void Worker::EndRun(MasterState& session, const Done& done, Status status) {
   done(std::move(status));
   MutexLock lock(mu_);
-  if (--session.running == 0) session.last_use = environment_.clock->Now();
+  idle_since_ = environment_.clock->Now();
+  if (--session.running == 0) session.last_use = *idle_since_;
   if (--running_ == 0) idle_.NotifyAll();
 }
 
@@ -342,7 +371,7 @@ void Worker::Sweep() {
       }
     }
   }
-  for (const auto& [handle, session] : dying) steps_.RemoveSession(handle);
+  for (const auto& [handle, session] : dying) EndSession(handle, *session);
 }
 
 void Worker::Describe(cluster::ServerStatusResponse* out) {
@@ -435,6 +464,12 @@ void Worker::CleanupGraphAsync(const CleanupGraphRequest& request, CleanupGraphR
                                Done done) {
   steps_.Remove(request.step_id());
   done(OkStatus());
+}
+
+void Worker::CompleteGroupAsync(const CompleteGroupRequest& request,
+                                CompleteGroupResponse* response, Cancellation* cancellation,
+                                Done done) {
+  group_leader_.Complete(request, response, cancellation, std::move(done));
 }
 
 void Worker::CleanupAllAsync(const CleanupAllRequest& request, CleanupAllResponse*, Done done) {

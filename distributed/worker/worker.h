@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,8 +15,11 @@
 #include "distributed/protocol/limits.h"
 #include "distributed/protocol/request_ids.h"
 #include "distributed/protocol/worker_interface.h"
+#include "distributed/worker/group_leader.h"
 #include "distributed/worker/run_table.h"
+#include "distributed/worker/task_groups.h"
 #include "proto/cluster_service.pb.h"
+#include "runtime/device/machine.h"
 #include "runtime/device/thread_pool.h"
 #include "runtime/execute/kernel_cache.h"
 #include "runtime/execute/local_runtime.h"
@@ -40,6 +44,9 @@ struct WorkerEnvironment {
   /// Runs what may wait, such as the end of a session with iterators of its own, on a thread that
   /// may. Null: the one whose turn it is.
   std::function<Status(std::function<void()> work)> run_blocking = nullptr;
+  /// The task that leads the groups of devices; empty: this one.
+  std::string group_leader = {};
+  Entropy* entropy = &MachineEntropy();
 };
 
 /// The worker part of a task: runs its partitions of masters' graphs and serves the tensors made
@@ -55,9 +62,19 @@ class Worker final : public WorkerInterface {
   /// on the pool.
   void Shutdown();
 
+  /// Whether other tasks have not taken yet what groups of devices have for them.
+  bool HasUntaken() const { return groups_->HasUntaken(); }
+  /// Fails the groups of devices, so that other tasks do not wait for this one.
+  void EndGroups(const Status& why);
   /// Forgets the sessions that nobody has used for limits.session_timeout; to be called now and
   /// then. Does not block.
   void Sweep();
+  /// Since when no step has run here, and no session begun or ended; nothing while a step runs, and
+  /// before the first session.
+  std::optional<Clock::Time> idle_since() const {
+    MutexLock lock(mu_);
+    return running_ > 0 ? std::nullopt : idle_since_;
+  }
   /// For people: sessions, steps, and what waits for what.
   void Describe(cluster::ServerStatusResponse* out);
 
@@ -79,6 +96,8 @@ class Worker final : public WorkerInterface {
                          Done done) override;
   void CleanupAllAsync(const CleanupAllRequest& request, CleanupAllResponse* response,
                        Done done) override;
+  void CompleteGroupAsync(const CompleteGroupRequest& request, CompleteGroupResponse* response,
+                          Cancellation* cancellation, Done done) override;
   void LoggingAsync(const LoggingRequest& request, LoggingResponse* response, Done done) override;
 
  private:
@@ -91,6 +110,7 @@ class Worker final : public WorkerInterface {
     ~MasterState();
     const MemoryAccount::Ptr memory;
     std::shared_ptr<const TaskPeers> peers;
+    std::shared_ptr<TaskGroups> groups;
     LocalRuntime runtime;
     std::shared_ptr<ResourceStore> own_resources;  // of an isolated session
     std::string master_task;
@@ -106,9 +126,10 @@ class Worker final : public WorkerInterface {
 
   /// A session that the request asks for: one of the task, or one with a name for it, resources and
   /// tasks of its own.
-  StatusOr<std::shared_ptr<MasterState>> NewSession(
-      const CreateWorkerSessionRequest& request) const;
+  StatusOr<std::shared_ptr<MasterState>> NewSession(const CreateWorkerSessionRequest& request);
   Status RegisterGraph(const RegisterGraphRequest& request, RegisterGraphResponse* response);
+  /// Ends the steps of a session that nobody finds any more.
+  void EndSession(const std::string& handle, MasterState& session);
   StatusOr<std::shared_ptr<MasterState>> FindSession(const std::string& handle);
   /// A call of a graph that runs in several.
   void RunPart(const std::shared_ptr<RunningGraph>& run);
@@ -123,10 +144,13 @@ class Worker final : public WorkerInterface {
   const std::shared_ptr<const TaskPeers> peers_;
   RequestIds graph_requests_, receive_requests_;
   RunTable steps_;
-  Mutex mu_;
+  const std::shared_ptr<TaskGroups> groups_;
+  GroupLeader group_leader_;
+  mutable Mutex mu_;
   CondVar idle_;
   int running_ ABSL_GUARDED_BY(mu_) = 0;
   bool closing_ ABSL_GUARDED_BY(mu_) = false;
+  std::optional<Clock::Time> idle_since_ ABSL_GUARDED_BY(mu_);  // after the last use
   StringMap<std::shared_ptr<MasterState>> sessions_ ABSL_GUARDED_BY(mu_);
 };
 

@@ -23,11 +23,18 @@ StatusOr<std::shared_ptr<const RunnableFunction>> IteratorContext::Instantiate(
   for (const auto& [name, value] : function.name.attrs) {
     StrAppend(&key, " ", name, "=", value.ToString());
   }
+  std::vector<Tensor> bound;
+  if (function.captures_targets) bound = function.captured;
+  for (size_t i = 0; i < bound.size(); ++i) {
+    if (!FunctionRuntime::IsBound(bound[i])) continue;
+    const TString& text = bound[i].scalar<TString>();
+    StrAppend(&key, " ", i, ":", text.size(), ":", std::string_view(text));
+  }
   MutexLock lock(mu_);
   if (const auto found = functions_.find(key); found != functions_.end()) {
     return found->second.function;
   }
-  TENON_ASSIGN_OR_RETURN(auto made, function.runtime->Instantiate(function.name));
+  TENON_ASSIGN_OR_RETURN(auto made, function.runtime->Instantiate(function.name, bound));
   functions_.emplace(std::move(key), Instance{function.runtime, made});
   return made;
 }
@@ -135,6 +142,10 @@ std::vector<Tensor> FunctionCaller::Arguments(DatasetElement element) const {
 
 Status FunctionCaller::Call(DatasetElement element, DatasetElement* results) const {
   return function_->Run(Arguments(std::move(element)), &context_->cancellation(), results);
+}
+
+Status FunctionCaller::CallToItsEnd(DatasetElement element, DatasetElement* results) const {
+  return function_->Run(Arguments(std::move(element)), nullptr, results);
 }
 
 void FunctionCaller::CallAsync(DatasetElement element, RunnableFunction::Done done) const {

@@ -33,6 +33,9 @@ struct DatasetFunction {
   std::shared_ptr<FunctionRuntime> runtime;
   FunctionName name;
   std::vector<Tensor> captured;
+  /// Whether a text among them may be the target of a RemoteCall: the function is then made for
+  /// these captured texts and no others.
+  bool captures_targets = false;
 };
 
 /// What the iterators of one walk have in common. Thread-safe; outlives them.
@@ -165,6 +168,8 @@ class FunctionCaller {
 
   /// Its results for `element` and what it has captured.
   Status Call(DatasetElement element, DatasetElement* results) const;
+  /// The same of a call that goes on when the walk ends; only the end of the session cancels it.
+  Status CallToItsEnd(DatasetElement element, DatasetElement* results) const;
   /// Starts a call; see RunnableFunction::RunAsync.
   void CallAsync(DatasetElement element, RunnableFunction::Done done) const;
   const DTypeVector& result_types() const { return function_->result_types(); }

@@ -4,70 +4,20 @@
 #include <deque>
 #include <optional>
 #include <thread>
+#include <utility>
+#include <vector>
 
-#include "core/base/exceptions.h"
-#include "core/base/interruption.h"
 #include "core/base/parallel.h"
-#include "ops/math/accumulate.h"
+#include "ops/data/walk.h"
 
 namespace tenon {
-namespace {
 
-/// A dataset's iterator and what belongs to it.
-struct Walk {
-  ~Walk() { End(); }
-  void End() { context->cancellation().Cancel(Cancelled("the iterator begins another walk")); }
-
-  const ContextPtr context = std::make_shared<IteratorContext>();
-  IteratorPtr iterator;
-};
-
-/// What one call of Next gave.
-struct Result {
-  StatusOr<bool> found = false;
-  DatasetElement element;
-};
-
-/// A step that waits for an element.
-struct Request {
-  Request(KernelContext& c, bool optional, Kernel::Done d)
-      : ctx(c), as_optional(optional), done(std::move(d)) {}
-
-  Status Fill(Result result) {
-    TENON_RETURN_IF_ERROR(result.found.status());
-    if (as_optional) {
-      auto made = std::make_shared<OptionalElement>();
-      made->exists = *result.found;
-      for (const Tensor& t : result.element) TENON_RETURN_IF_ERROR(made->CountDepth(t));
-      made->element = std::move(result.element);
-      ctx.set_output(0, Tensor::Scalar(Variant{std::move(made)}));
-      return OkStatus();
-    }
-    if (!*result.found) return OutOfRange("End of sequence");
-    for (size_t i = 0; i < result.element.size(); ++i) {
-      ctx.set_output(static_cast<int>(i), std::move(result.element[i]));
-    }
-    return OkStatus();
-  }
-  void Deregister() {
-    if (token != Cancellation::kAlreadyCancelled) ctx.run().cancellation->Deregister(token);
-  }
-
-  KernelContext& ctx;
-  const bool as_optional;
-  const Kernel::Done done;
-  Cancellation::Token token = Cancellation::kAlreadyCancelled;
-  bool over = false;  // under the iterator's lock
-};
-using RequestPtr = std::shared_ptr<Request>;
-
-}  // namespace
-
-/// What the thread holds too: a step that ends on it may be the last to hold the iterator.
+/// The state, which the thread holds too: a step that ends on it may be the last to hold the
+/// iterator.
 class Iterator::Core : public std::enable_shared_from_this<Core> {
  public:
-  void Begin(std::shared_ptr<Walk> walk) {
-    std::optional<Result> dropped;
+  void Begin(std::shared_ptr<DatasetWalk> walk) {
+    std::optional<WalkResult> dropped;
     {
       MutexLock lock(mu_);
       std::swap(walk_, walk);
@@ -75,30 +25,23 @@ class Iterator::Core : public std::enable_shared_from_this<Core> {
     }
     if (walk == nullptr) return;
     walk->End();
-    // It ends where it may wait for threads of its own, and these for those of the steps. Without a
-    // thread it stays until the iterator ends.
+    // The walk ends where it may wait for threads of its own, and these for those of the steps.
+    // Without a thread it stays until the iterator ends.
     MutexLock lock(mu_);
     ended_.push_back(std::move(walk));
     (void)WakeThread();
   }
 
   void GetNext(KernelContext& ctx, bool as_optional, Kernel::Done done) {
-    const auto request = std::make_shared<Request>(ctx, as_optional, std::move(done));
-    Cancellation* const cancellation = ctx.run().cancellation;
-    if (cancellation != nullptr) {
-      request->token = cancellation->Register([this, request](const Status& why) {
-        {
-          MutexLock lock(mu_);
-          if (std::exchange(request->over, true)) return;
-          std::erase(requests_, request);
-        }
-        request->done(why);
-      });
-      if (request->token == Cancellation::kAlreadyCancelled) {
-        return request->done(cancellation->status());
-      }
-    }
-    std::shared_ptr<Walk> walk;
+    const auto request = std::make_shared<ElementRequest>(ctx, as_optional, std::move(done));
+    const auto withdraw = [this, request] {
+      MutexLock lock(mu_);
+      if (std::exchange(request->over, true)) return false;
+      std::erase(requests_, request);
+      return true;
+    };
+    if (!request->Await(withdraw)) return;
+    std::shared_ptr<DatasetWalk> walk;
     Status status;
     {
       MutexLock lock(mu_);
@@ -110,16 +53,13 @@ class Iterator::Core : public std::enable_shared_from_this<Core> {
         requests_.pop_back();
       }
     }
-    if (!status.ok()) {
-      request->Deregister();
-      return request->done(status);
-    }
+    if (!status.ok()) return request->Answer({status, {}});
     if (walk != nullptr) Deliver(walk, Take(*walk));
   }
 
   void Close() {
     std::thread thread;
-    std::shared_ptr<Walk> walk;
+    std::shared_ptr<DatasetWalk> walk;
     {
       MutexLock lock(mu_);
       closing_ = true;
@@ -128,25 +68,20 @@ class Iterator::Core : public std::enable_shared_from_this<Core> {
       thread = std::move(thread_);
     }
     if (walk != nullptr) walk->End();
-    if (!thread.joinable()) return;
-    if (thread.get_id() == std::this_thread::get_id()) {
-      thread.detach();
-    } else {
-      thread.join();
-    }
+    AwaitEnd(std::move(thread));
   }
 
  private:
   /// For a request that has come: it is for this thread to be served, from `*walk`, when the
   /// element is ready, else for the iterator's.
-  Status Serve(std::shared_ptr<Walk>* walk) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+  Status Serve(std::shared_ptr<DatasetWalk>* walk) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     if (walk_ == nullptr) {
       return FailedPrecondition(
           "GetNext() failed because the iterator has not been initialized. Ensure that you have "
           "run "
           "the initializer operation for this iterator before getting the next element.");
     }
-    if (!busy_ && requests_.size() == 1 && (kept_.has_value() || walk_->iterator->IsReady())) {
+    if (!busy_ && requests_.size() == 1 && (kept_.has_value() || walk_->IsReady())) {
       busy_ = true;
       *walk = walk_;
       return OkStatus();
@@ -157,17 +92,14 @@ class Iterator::Core : public std::enable_shared_from_this<Core> {
   Status WakeThread() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     changed_.NotifyAll();
     if (thread_.joinable()) return OkStatus();
-    // The system may have no thread to give.
-    return CatchExceptions([&]() ABSL_NO_THREAD_SAFETY_ANALYSIS {
-      thread_ = std::thread([self = shared_from_this()] { self->Work(); });
-      return OkStatus();
-    });
+    TENON_ASSIGN_OR_RETURN(thread_, StartThread([self = shared_from_this()] { self->Work(); }));
+    return OkStatus();
   }
 
   void Work() {
     while (true) {
-      std::shared_ptr<Walk> walk;
-      std::vector<std::shared_ptr<Walk>> ended;
+      std::shared_ptr<DatasetWalk> walk;
+      std::vector<std::shared_ptr<DatasetWalk>> ended;
       {
         MutexLock lock(mu_);
         while (!closing_ && ended_.empty() && (busy_ || requests_.empty())) changed_.Wait(mu_);
@@ -179,7 +111,7 @@ class Iterator::Core : public std::enable_shared_from_this<Core> {
         }
       }
       if (walk == nullptr) continue;
-      Result result;
+      WalkResult result;
       {
         const BusyThread busy;
         result = Take(*walk);
@@ -188,26 +120,19 @@ class Iterator::Core : public std::enable_shared_from_this<Core> {
     }
   }
 
-  Result Take(Walk& walk) ABSL_LOCKS_EXCLUDED(mu_) {
+  WalkResult Take(DatasetWalk& walk) ABSL_LOCKS_EXCLUDED(mu_) {
     {
-      std::optional<Result> kept;
+      std::optional<WalkResult> kept;
       MutexLock lock(mu_);
       std::swap(kept, kept_);
       if (kept.has_value()) return *std::move(kept);
     }
-    const InterruptibleBy interruption(&walk.context->cancellation());
-    Result result;
-    const Status status = CatchExceptions([&] {
-      result.found = walk.iterator->Next(&result.element);
-      return OkStatus();
-    });
-    if (!status.ok()) result.found = status;
-    return result;
+    return walk.Take();
   }
 
   /// Hands `result` to the step that waits longest; it is kept when nobody waits any more.
-  void Deliver(std::shared_ptr<Walk> walk, Result result) ABSL_LOCKS_EXCLUDED(mu_) {
-    RequestPtr request;
+  void Deliver(std::shared_ptr<DatasetWalk> walk, WalkResult result) ABSL_LOCKS_EXCLUDED(mu_) {
+    ElementRequestPtr request;
     {
       MutexLock lock(mu_);
       busy_ = false;
@@ -227,18 +152,17 @@ class Iterator::Core : public std::enable_shared_from_this<Core> {
       request->over = true;
       if (!requests_.empty()) changed_.NotifyAll();
     }
-    request->Deregister();
-    request->done(request->Fill(std::move(result)));
+    request->Answer(std::move(result));
   }
 
   Mutex mu_;
   CondVar changed_;
-  std::shared_ptr<Walk> walk_ ABSL_GUARDED_BY(mu_);
-  std::vector<std::shared_ptr<Walk>> ended_ ABSL_GUARDED_BY(mu_);  // walks before it
-  bool busy_ ABSL_GUARDED_BY(mu_) = false;                         // an element is being made
+  std::shared_ptr<DatasetWalk> walk_ ABSL_GUARDED_BY(mu_);
+  std::vector<std::shared_ptr<DatasetWalk>> ended_ ABSL_GUARDED_BY(mu_);  // walks before it
+  bool busy_ ABSL_GUARDED_BY(mu_) = false;  // an element is being made
   bool closing_ ABSL_GUARDED_BY(mu_) = false;
-  std::optional<Result> kept_ ABSL_GUARDED_BY(mu_);
-  std::deque<RequestPtr> requests_ ABSL_GUARDED_BY(mu_);
+  std::optional<WalkResult> kept_ ABSL_GUARDED_BY(mu_);
+  std::deque<ElementRequestPtr> requests_ ABSL_GUARDED_BY(mu_);
   std::thread thread_ ABSL_GUARDED_BY(mu_);
 };
 
@@ -258,41 +182,9 @@ Status Iterator::CheckTypes(const DTypeVector& types,
 }
 
 Status Iterator::Begin(const DatasetPtr& dataset) {
-  TENON_RETURN_IF_ERROR(CheckSpec(spec_, dataset->types(), dataset->shapes()));
-  auto walk = std::make_shared<Walk>();
-  TENON_ASSIGN_OR_RETURN(walk->iterator, dataset->MakeIterator(walk->context));
+  TENON_ASSIGN_OR_RETURN(auto walk, DatasetWalk::Begin(spec_, *dataset));
   core_->Begin(std::move(walk));
   return OkStatus();
-}
-
-StatusOr<VariantRef> OptionalElement::ZerosLike() const {
-  auto zeros = std::make_shared<OptionalElement>();
-  zeros->exists = exists;
-  for (const Tensor& t : element) {
-    if (Interrupted()) break;
-    TENON_ASSIGN_OR_RETURN(zeros->element.emplace_back(), ZerosOf(t));
-    TENON_RETURN_IF_ERROR(zeros->CountDepth(zeros->element.back()));
-  }
-  return VariantRef(std::move(zeros));
-}
-
-StatusOr<VariantRef> OptionalElement::Plus(const VariantValue& other) const {
-  const auto* const optional = dynamic_cast<const OptionalElement*>(&other);
-  if (optional == nullptr) return VariantValue::Plus(other);
-  if (exists != optional->exists) {
-    return InvalidArgument("Cannot add optionals because one has a value and the other doesn't.");
-  }
-  if (element.size() != optional->element.size()) {
-    return InvalidArgument("Cannot add optionals because they have different numbers of components",
-                           " (", element.size(), " and ", optional->element.size(), ").");
-  }
-  auto sum = std::make_shared<OptionalElement>();
-  sum->exists = exists;
-  for (size_t i = 0; i < element.size() && !Interrupted(); ++i) {
-    TENON_ASSIGN_OR_RETURN(sum->element.emplace_back(), SumOf(element[i], optional->element[i]));
-    TENON_RETURN_IF_ERROR(sum->CountDepth(sum->element.back()));
-  }
-  return VariantRef(std::move(sum));
 }
 
 void Iterator::GetNext(KernelContext& ctx, bool as_optional, Kernel::Done done) {

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <deque>
 #include <memory>
 #include <string>
-#include <thread>
+#include <string_view>
+#include <vector>
 
-#include "core/base/mutex.h"
 #include "core/tensor/resource.h"
 #include "ops/data/dataset.h"
 
@@ -47,18 +46,6 @@ class Iterator final : public Resource {
   const ElementSpec spec_;
   const std::string name_;
   const std::shared_ptr<Core> core_;
-};
-
-/// An element that may be missing (TensorFlow's Optional).
-struct OptionalElement final : VariantValue {
-  std::string_view type_name() const override { return "tensorflow::data::Optional"; }
-  /// An optional with zeros for each tensor of the element; an empty one for an empty one.
-  StatusOr<VariantRef> ZerosLike() const override;
-  /// The sum, tensor by tensor; InvalidArgument unless both have as many, or both have none.
-  StatusOr<VariantRef> Plus(const VariantValue& other) const override;
-
-  bool exists = false;
-  DatasetElement element;
 };
 
 }  // namespace tenon

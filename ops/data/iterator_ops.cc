@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/device/device.h"
-#include "core/proto/proto_io_tensor.h"
+#include "ops/data/handle_text.h"
 #include "ops/data/iterator.h"
+#include "ops/data/optional_element.h"
 #include "ops/state/resource_node.h"
-#include "proto/resource_handle.pb.h"
 
 namespace tenon {
 namespace {
@@ -79,33 +78,6 @@ class OneShotIteratorKernel final : public AsyncKernel {
  private:
   const OneShotIterator iterator_;
 };
-
-Status ToStringHandleKernel(KernelContext& ctx) {
-  TENON_RETURN_IF_ERROR(IteratorInput(ctx).status());
-  TENON_ASSIGN_OR_RETURN(const ResourceHandle* handle, HandleInput(ctx, 0));
-  ResourceHandleProto proto;
-  ResourceHandleToProto(*handle, &proto);
-  return ctx.Return(Tensor::Scalar(proto.SerializeAsString()));
-}
-
-Status FromStringHandleKernel(KernelContext& ctx, const DTypeVector& types,
-                              const std::vector<PartialShape>& shapes) {
-  const TString& text = ctx.input(0).scalar<TString>();
-  ResourceHandleProto proto;
-  if (!proto.ParseFromArray(text.data(), static_cast<int>(text.size()))) {
-    return InvalidArgument("Could not parse string_handle as a valid ResourceHandle");
-  }
-  TENON_ASSIGN_OR_RETURN(ResourceHandle handle, ResourceHandleFromProto(proto));
-  if (handle.device != ctx.device().name()) {
-    return InvalidArgument("Attempted create an iterator on device \"", ctx.device().name(),
-                           "\" from handle defined on device \"", std::string_view(handle.device),
-                           "\"");
-  }
-  TENON_ASSIGN_OR_RETURN(const auto iterator,
-                         ctx.resources().Lookup<Iterator>(handle.container, handle.name));
-  if (!types.empty()) TENON_RETURN_IF_ERROR(iterator->CheckTypes(types, shapes));
-  return ctx.Return(Tensor::Scalar(std::move(handle)));
-}
 
 StatusOr<std::shared_ptr<const OptionalElement>> OptionalInput(const KernelContext& ctx) {
   const Tensor& t = ctx.input(0);
@@ -194,10 +166,10 @@ void RegisterIteratorOps(OpRegistry& ops) {
     get(name, ShapesOfElement).Kernel<GetNextKernel<false>>(kCpu);
   }
   get("IteratorGetNextAsOptional", ScalarShape).Kernel<GetNextKernel<true>>(kCpu);
-  get("IteratorToStringHandle", ScalarShape).Kernel(kCpu, ToStringHandleKernel);
+  get("IteratorToStringHandle", ScalarShape).Kernel(kCpu, HandleToTextKernel<Iterator>);
   for (const char* name : {"IteratorFromStringHandle", "IteratorFromStringHandleV2"}) {
     get(name, ScalarShape)
-        .Kernel(kCpu, FromStringHandleKernel, {.attrs = {"output_types", "output_shapes"}});
+        .Kernel(kCpu, HandleOfTextKernel<Iterator>, {.attrs = {"output_types", "output_shapes"}});
   }
   get("OptionalFromValue", ScalarShape).Kernel(kCpu, OptionalFromValueKernel);
   get("OptionalNone", ScalarShape).Kernel(kCpu, OptionalNoneKernel);

@@ -216,7 +216,8 @@ void MeansOf(GlmLink link, int64_t count, const double* predictor, double* mean)
       std::copy_n(predictor, count, mean);
       break;
     case GlmLink::kLog:
-      Array(mean, count) = ConstArray(predictor, count).exp();
+      // Eigen's vectors begin where memory is aligned, and round unlike the elements before them.
+      for (int64_t i = 0; i < count; ++i) mean[i] = std::exp(predictor[i]);
       break;
     case GlmLink::kLogit:
       for (int64_t i = 0; i < count; ++i) {

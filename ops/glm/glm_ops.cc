@@ -19,7 +19,7 @@ namespace {
 struct PassState : KernelState {
   explicit PassState(KernelConstruction& c) {
     // In the order of GlmPass.
-    constexpr std::string_view kNames[] = {"deviance", "gradient", "diagonal",
+    constexpr std::string_view kNames[] = {"deviance", "gradient", "residual", "diagonal",
                                            "rows",     "newton",   "squares"};
     const auto name = c.Attr<std::string>("pass");
     pass = static_cast<GlmPass>(std::find(std::begin(kNames), std::end(kNames), name) -

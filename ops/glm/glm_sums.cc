@@ -60,6 +60,7 @@ class Adder {
       for (int64_t i = 0; i < n; ++i) information_[i] = scores_[i] * scores_[i];
     }
     if (layout_.pass() == GlmPass::kGradient) AddByColumn(0, scores_);
+    if (layout_.pass() == GlmPass::kResidual) AddResiduals();
     if (layout_.pass() == GlmPass::kDiagonal) AddDiagonal();
     if (layout_.has_products()) AddProducts();
   }
@@ -192,6 +193,12 @@ class Adder {
       double* const own = sums + layout_.first_column(g);
       const bool has_codes = !chunk_.codes[g].empty(), has_numbers = !chunk_.numbers[g].empty();
       const Eigen::Map<const Eigen::ArrayXd> x(NumbersOf(g), n);
+      if (!has_codes && layout_.pass() == GlmPass::kResidual) {
+        long double sum = 0;
+        for (int64_t i = 0; i < n; ++i) sum += residuals_[i] * x[i];
+        own[0] += static_cast<double>(sum);
+        continue;
+      }
       if (!has_codes) {
         // The sum of an array as it is begins where its memory is aligned, which is not always the
         // same place; that of products begins with the first.
@@ -207,6 +214,30 @@ class Adder {
       number_targets_.push_back({own, chunk_.codes[g].data(), numbers});
     }
     AddNumbersTo(number_targets_, n);
+  }
+
+  /// The gradient of a linear model. Its columns of numbers may be nearly collinear (powers of one
+  /// number), and then its rounding is what an estimate's digits depend on.
+  void AddResiduals() {
+    const int64_t n = chunk_.count;
+    residuals_.resize(n);
+    for (int64_t i = 0; i < n; ++i) {
+      residuals_[i] = static_cast<long double>(chunk_.response[i]) - chunk_.offset[i];
+    }
+    const auto num_groups = static_cast<int64_t>(layout_.design().groups.size());
+    for (int64_t g = 0; g < num_groups; ++g) {
+      const double* const own = coefficients_.data() + layout_.first_column(g);
+      const double* const x = NumbersOf(g);
+      const int32_t* const codes = CodesOf(g);
+      for (int64_t i = 0; i < n; ++i) {
+        residuals_[i] -= static_cast<long double>(own[codes[i]]) * x[i];
+      }
+    }
+    for (int64_t i = 0; i < n; ++i) {
+      residuals_[i] *= chunk_.weight[i];
+      scores_[i] = static_cast<double>(residuals_[i]);
+    }
+    AddByColumn(0, scores_);
   }
 
   void AddDiagonal() {
@@ -285,6 +316,7 @@ class Adder {
   const CountedVector<int32_t> zeros_;
   const CountedVector<double> ones_;
   CountedVector<double> predictor_, information_, scores_, weighted_;
+  CountedVector<long double> residuals_;
   std::vector<CountedVector<int32_t>> places_, pair_places_;  // by coded group, by pair of these
   std::vector<CountedVector<double>> products_;
   std::vector<const double*> plain_;
@@ -303,7 +335,7 @@ GlmSumsLayout::GlmSumsLayout(const GlmDesign& design, GlmPass pass) : design_(de
     alike.push_back(static_cast<int64_t>(g));
   }
   for (const int64_t g : coded_) levels_.push_back(design.NumColumns(design.groups[g]));
-  if (pass == GlmPass::kGradient) size_ += num_columns_;
+  if (pass == GlmPass::kGradient || pass == GlmPass::kResidual) size_ += num_columns_;
   if (pass == GlmPass::kDiagonal) size_ += 3 * num_columns_;
   if (pass < GlmPass::kRows) return;
   size_ += num_plain() * plain_width();

@@ -17,6 +17,7 @@ namespace tenon {
 enum class GlmPass : uint8_t {
   kDeviance,  // none
   kGradient,  // X's by column, where s are the scores
+  kResidual,  // the same of a linear model, added up in extended precision
   kDiagonal,  // the gradient, and the Fisher information of each column with 1 and with itself
   kRows,      // sums of columns, of squares of those without factors, and of products with the
               // response, all without weights
@@ -38,11 +39,11 @@ struct GlmTotals {
   double response_square = 0;      // weighted
 };
 
-/// The order of the numbers in the sums of a pass: the totals, then for kGradient the gradient by
-/// column; for kDiagonal the same, the information with 1 by column, and that with itself; for
-/// kRows, with 3 numbers for each of the K groups without factors (its sum, that of its squares,
-/// that of its products with the response), then 2 for each column of the others (sum and with the
-/// response); for those with products
+/// The order of the numbers in the sums of a pass: the totals, then for kGradient and kResidual the
+/// gradient by column; for kDiagonal the same, the information with 1 by column, and that with
+/// itself; for kRows, with 3 numbers for each of the K groups without factors (its sum, that of its
+/// squares, that of its products with the response), then 2 for each column of the others (sum and
+/// with the response); for those with products
 ///   K x (K + 1)    products of the numbers of the K groups with each other and with scores
 ///   L x (K + 1)    of each group with factors, for each of its L columns: the same
 /// where zeros fill rows of K + 1 up to a PaddedWidth, and for each two groups i <= j with factors

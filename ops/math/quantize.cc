@@ -85,17 +85,17 @@ T Saturated(float x) {
 }
 
 /// A range of floats.
-struct Range {
+struct ValueRange {
   float min, max;
 };
 
 /// A range that holds 0 and is not too small.
-StatusOr<Range> UsedRange(Range given, const Way& way) {
+StatusOr<ValueRange> UsedRange(ValueRange given, const Way& way) {
   if (given.max < given.min) {
     return InvalidArgument("input_max_range must be larger than input_min_range, found ", given.max,
                            " and ", given.min);
   }
-  Range used;
+  ValueRange used;
   used.min = std::min(0.0f, given.min);
   const float least =
       std::max({1.0f, std::fabs(given.min), std::fabs(given.max)}) * way.least_range;
@@ -105,7 +105,7 @@ StatusOr<Range> UsedRange(Range given, const Way& way) {
 
 /// The range that a scale with 0 in the middle has, of which one end is that of `range`.
 template <typename T>
-float ScaleOf(bool narrow, Range* range) {
+float ScaleOf(bool narrow, ValueRange* range) {
   const float lowest = static_cast<float>(kLowest<T>) + (narrow ? 1.0f : 0.0f);
   const float highest = static_cast<float>(kHighest<T>);
   constexpr float kNone = std::numeric_limits<float>::max();
@@ -117,7 +117,7 @@ float ScaleOf(bool narrow, Range* range) {
 }
 
 template <typename T>
-T Quantised(float x, const Way& way, const Range& range, float scale) {
+T Quantised(float x, const Way& way, const ValueRange& range, float scale) {
   if (way.mode == Mode::kMinFirst) {
     const float first = std::round(range.min * scale), at = std::round(x * scale);
     const float lowest = first - static_cast<float>(kLowest<T>);
@@ -134,7 +134,7 @@ T Quantised(float x, const Way& way, const Range& range, float scale) {
 }
 
 template <typename T>
-float QuantisedScale(const Way& way, Range* range) {
+float QuantisedScale(const Way& way, ValueRange* range) {
   if (way.mode == Mode::kScaled) return ScaleOf<T>(way.narrow, range);
   const double steps = kHighest<T> - kLowest<T>;
   if (way.mode == Mode::kMinFirst) return static_cast<float>(steps / (range->max - range->min));
@@ -168,7 +168,7 @@ Status QuantizeKernel(KernelContext& ctx, const Tensor& x, const Way& way) {
     T* const out = static_cast<T*>(y->raw_data());
     for (int64_t c = 0; c < channels.count && !Interrupted(); ++c) {
       TENON_ASSIGN_OR_RETURN(
-          Range range,
+          ValueRange range,
           UsedRange({ctx.input(1).data<float>()[c], ctx.input(2).data<float>()[c]}, way));
       const float scale = QuantisedScale<T>(way, &range);
       ForEachOf(channels, c, [&](int64_t i) { out[i] = Quantised<T>(in[i], way, range, scale); });
@@ -190,7 +190,7 @@ struct Line {
 };
 
 template <typename T>
-Line LineOf(const Way& way, const Range& range) {
+Line LineOf(const Way& way, const ValueRange& range) {
   const float lowest = static_cast<float>(kLowest<T>), highest = static_cast<float>(kHighest<T>);
   if (way.mode == Mode::kMinCombined) {
     return {kHalf<T>, (range.max - range.min) / (highest - lowest), range.min};

@@ -9,6 +9,7 @@
 #include "ops/elements.h"
 #include "ops/ragged/ragged_ops.h"
 #include "ops/ragged/splits.h"
+#include "ops/variants.h"
 
 namespace tenon {
 namespace {
@@ -246,8 +247,11 @@ void RaggedFromVariantGrad(GradContext& g) {
 
 }  // namespace
 
-void RegisterRaggedVariantOps(OpRegistry& ops) {
+void AddRaggedVariantDecoder() {
   AddVariantDecoder(RaggedVariant::kTypeName, RaggedVariant::Decode);
+}
+
+void RegisterRaggedVariantOps(OpRegistry& ops) {
   ops.Add("RaggedTensorToVariant", RaggedToVariantShape, RaggedToVariantKernel,
           {.attrs = {"batched_input"}})
       .Grad(RaggedToVariantGrad)

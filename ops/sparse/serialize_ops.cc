@@ -92,7 +92,6 @@ Tensor SerializedExample() {
 }  // namespace
 
 void RegisterSerializeSparse(OpRegistry& ops) {
-  AddVariantDecoder(HeldTensor::kTypeName, HeldTensor::Decode);
   const Tensor indices = Tensor::Of<int64_t>({3, 2}, {0, 1, 2, 0, 2, 2});
   const Tensor shape = Tensor::Vector<int64_t>({4, 3});
   ops.Add("SerializeSparse", SerializeKernel).Example({indices, Shape{3}, shape});

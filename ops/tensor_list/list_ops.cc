@@ -220,7 +220,6 @@ Tensor ExampleList() {
 }  // namespace
 
 void RegisterTensorLists(OpRegistry& ops) {
-  AddVariantDecoder(TensorList::kTypeName, TensorList::Decode);
   const KernelOptions typed = {.attrs = {"element_dtype"}, .cheap = true, .memory = kHostMemory},
                       untyped = {.cheap = true, .memory = kHostMemory};
   const AttributeMap of_float = {{"element_dtype", DType::kFloat}};

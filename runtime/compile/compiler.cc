@@ -6,6 +6,7 @@
 #include <string>
 
 #include "runtime/captures/capture_kernels.h"
+#include "runtime/compile/collective_order.h"
 #include "runtime/compile/memory_copies.h"
 #include "runtime/compile/partition.h"
 #include "runtime/compile/step_graph.h"
@@ -16,7 +17,7 @@ namespace tenon {
 namespace {
 
 /// Where stages stand among AllStages.
-enum StageIndex : size_t { kExpand, kPlace, kCut, kOptimise, kPartition, kPlan = 8 };
+enum StageIndex : size_t { kExpand, kPlace, kCut, kOptimise = 4, kPartition, kPlan = 9 };
 
 }  // namespace
 
@@ -50,6 +51,7 @@ struct Compilation {
     TENON_ASSIGN_OR_RETURN(*c.graph, MakeStepGraph(*c.placed, *c.signature));
     return OkStatus();
   }
+  static Status Order(const Compiler&, Compilation& c) { return OrderCollectives(c.graph); }
   static Status Optimise(const Compiler& compiler, Compilation& c) {
     return RunPasses(PassStage::kStep, c.graph, {compiler.runtime_.devices[0]},
                      compiler.options_.passes);
@@ -119,6 +121,7 @@ const std::vector<Compiler::Stage>& Compiler::AllStages() {
       {"expand", "puts the bodies of functions in the place of calls", Compilation::Expand},
       {"place", "assigns a device to each node", Compilation::Place},
       {"cut", "takes what feeds, fetches and targets need", Compilation::Cut},
+      {"order", "has collectives run in the same order on all ranks", Compilation::Order},
       {"optimise", "runs the passes over the whole step", Compilation::Optimise},
       {"partition", "divides the graph by device, with a send and a receive for each edge between",
        Compilation::Partition},

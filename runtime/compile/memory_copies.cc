@@ -15,7 +15,7 @@ namespace tenon {
 namespace {
 
 /// Where a node has an input or output.
-enum class Place : uint8_t {
+enum class MemoryPlace : uint8_t {
   kHost,
   kDevice,
   kEither,  ///< Of an input: the node does not look at it.
@@ -23,10 +23,10 @@ enum class Place : uint8_t {
 };
 
 struct NodePlaces {
-  std::vector<Place> inputs, outputs;
+  std::vector<MemoryPlace> inputs, outputs;
 };
 
-Place PlaceOf(bool on_host) { return on_host ? Place::kHost : Place::kDevice; }
+MemoryPlace PlaceOf(bool on_host) { return on_host ? MemoryPlace::kHost : MemoryPlace::kDevice; }
 
 bool TakesReference(const Node& node) {
   return std::any_of(node.input_types().begin(), node.input_types().end(), IsRef);
@@ -37,8 +37,8 @@ StatusOr<NodePlaces> PlacesOf(const Node& node, DeviceKind device) {
   KernelMemory memory = node.registration().MemoryOn(device, node.attrs());
   if (node.is_arg() || node.is_retval()) memory = kHostMemory;
   if (memory == kHostMemory) {
-    places.inputs.assign(node.num_inputs(), Place::kHost);
-    places.outputs.assign(node.num_outputs(), Place::kHost);
+    places.inputs.assign(node.num_inputs(), MemoryPlace::kHost);
+    places.outputs.assign(node.num_outputs(), MemoryPlace::kHost);
     return places;
   }
   TENON_ASSIGN_OR_RETURN(const auto inputs, HostArgs(node.schema().inputs, node.attrs()));
@@ -52,10 +52,11 @@ StatusOr<NodePlaces> PlacesOf(const Node& node, DeviceKind device) {
   }
   // What keeps tensors, or refers to what does, has them in the device's memory.
   if (memory != kAnyMemory || node.is_stateful() || TakesReference(node)) return places;
-  const bool moves = std::count(places.outputs.begin(), places.outputs.end(), Place::kDevice) > 0;
+  const bool moves =
+      std::count(places.outputs.begin(), places.outputs.end(), MemoryPlace::kDevice) > 0;
   for (auto* side : {&places.inputs, &places.outputs}) {
-    std::replace(side->begin(), side->end(), Place::kDevice,
-                 moves ? Place::kMoved : Place::kEither);
+    std::replace(side->begin(), side->end(), MemoryPlace::kDevice,
+                 moves ? MemoryPlace::kMoved : MemoryPlace::kEither);
   }
   return places;
 }
@@ -70,27 +71,27 @@ class MemoryGroups {
       : places_(places), parent_(graph.num_ids()), seen_(graph.num_ids()) {
     std::iota(parent_.begin(), parent_.end(), 0);
     ForEachEdge(graph, [&](const Endpoint& from, const Node& to, int i) {
-      if (OutputOf(from) == Place::kMoved && InputOf(to, i) == Place::kMoved) {
+      if (OutputOf(from) == MemoryPlace::kMoved && InputOf(to, i) == MemoryPlace::kMoved) {
         parent_[Root(from.node->id())] = Root(to.id());
       }
     });
     ForEachEdge(graph, [&](const Endpoint& from, const Node& to, int i) {
-      const Place output = OutputOf(from), input = InputOf(to, i);
-      if (output == Place::kMoved) {
+      const MemoryPlace output = OutputOf(from), input = InputOf(to, i);
+      if (output == MemoryPlace::kMoved) {
         Seen& seen = seen_[Root(from.node->id())];
-        seen.wanted_on_host |= input == Place::kHost;
-        seen.wanted_on_device |= input == Place::kDevice;
-      } else if (input == Place::kMoved) {
+        seen.wanted_on_host |= input == MemoryPlace::kHost;
+        seen.wanted_on_device |= input == MemoryPlace::kDevice;
+      } else if (input == MemoryPlace::kMoved) {
         Seen& seen = seen_[Root(to.id())];
-        seen.comes_from_host |= output == Place::kHost;
-        seen.comes_from_device |= output == Place::kDevice && !from.node->is_constant();
+        seen.comes_from_host |= output == MemoryPlace::kHost;
+        seen.comes_from_device |= output == MemoryPlace::kDevice && !from.node->is_constant();
       }
     });
   }
 
-  Place PlaceOfCapture(const Node& node) {
+  MemoryPlace PlaceOfCapture(const Node& node) {
     const Seen& seen = seen_[Root(node.id())];
-    if (seen.comes_from_device) return Place::kDevice;
+    if (seen.comes_from_device) return MemoryPlace::kDevice;
     return PlaceOf(seen.wanted_on_host || (seen.comes_from_host && !seen.wanted_on_device));
   }
 
@@ -107,8 +108,8 @@ class MemoryGroups {
       for (int i = 0; i < n->num_inputs(); ++i) f(n->input(i), *n, i);
     }
   }
-  Place OutputOf(const Endpoint& e) const { return places_[e.node->id()].outputs[e.index]; }
-  Place InputOf(const Node& node, int i) const { return places_[node.id()].inputs[i]; }
+  MemoryPlace OutputOf(const Endpoint& e) const { return places_[e.node->id()].outputs[e.index]; }
+  MemoryPlace InputOf(const Node& node, int i) const { return places_[node.id()].inputs[i]; }
   int Root(int id) {
     while (parent_[id] != id) id = parent_[id] = parent_[parent_[id]];
     return id;
@@ -135,7 +136,7 @@ class Copier {
     for (const Node* n : nodes_) {
       NodePlaces& places = places_[n->id()];
       for (auto* side : {&places.inputs, &places.outputs}) {
-        std::replace(side->begin(), side->end(), Place::kMoved, groups.PlaceOfCapture(*n));
+        std::replace(side->begin(), side->end(), MemoryPlace::kMoved, groups.PlaceOfCapture(*n));
       }
     }
     return OkStatus();
@@ -147,13 +148,14 @@ class Copier {
   /// Whether what `send` sends is in the device's memory.
   bool SendsFromDevice(const Node& send) const {
     const Endpoint& from = send.input(0);
-    return places_[from.node->id()].outputs[from.index] == Place::kDevice;
+    return places_[from.node->id()].outputs[from.index] == MemoryPlace::kDevice;
   }
   /// Whether somebody wants what `recv` receives in the device's memory.
   bool WantsOnDevice(const Node& recv) const {
     const auto& edges = recv.out_edges();
     return std::any_of(edges.begin(), edges.end(), [&](const OutEdge& e) {
-      return e.input != kControlSlot && places_[e.dst->id()].inputs[e.input] == Place::kDevice;
+      return e.input != kControlSlot &&
+             places_[e.dst->id()].inputs[e.input] == MemoryPlace::kDevice;
     });
   }
   /// Puts the op `op` with the attributes of `node` in its place, with its argument in the device's
@@ -169,8 +171,8 @@ class Copier {
     }
     if (node->num_outputs() > 0) TENON_RETURN_IF_ERROR(graph_.ReplaceUses({node, 0}, {other, 0}));
     places_.resize(graph_.num_ids());
-    places_[other->id()].inputs.assign(other->num_inputs(), Place::kDevice);
-    places_[other->id()].outputs.assign(other->num_outputs(), Place::kDevice);
+    places_[other->id()].inputs.assign(other->num_inputs(), MemoryPlace::kDevice);
+    places_[other->id()].outputs.assign(other->num_outputs(), MemoryPlace::kDevice);
     std::replace(nodes_.begin(), nodes_.end(), node, other);
     graph_.RemoveNode(node);
     return OkStatus();
@@ -180,13 +182,14 @@ class Copier {
     std::vector<Node*> unused;
     for (Node* n : nodes_) {
       for (int i = 0; i < n->num_inputs(); ++i) {
-        const Place wanted = places_[n->id()].inputs[i];
-        if (IsRef(n->input_types()[i]) || wanted == Place::kEither) continue;
+        const MemoryPlace wanted = places_[n->id()].inputs[i];
+        if (IsRef(n->input_types()[i]) || wanted == MemoryPlace::kEither) continue;
         const Endpoint from = n->input(i);
         if (places_[from.node->id()].outputs[from.index] == wanted) continue;
         const bool is_reference = IsRef(from.node->output_type(from.index));
-        TENON_ASSIGN_OR_RETURN(Node * copy, is_reference ? NewCopyOf(from, wanted == Place::kHost)
-                                                         : CopyOf(from, wanted == Place::kHost));
+        TENON_ASSIGN_OR_RETURN(Node * copy, is_reference
+                                                ? NewCopyOf(from, wanted == MemoryPlace::kHost)
+                                                : CopyOf(from, wanted == MemoryPlace::kHost));
         TENON_RETURN_IF_ERROR(graph_.Connect({copy, 0}, n, i));
         if (is_reference) WaitForOtherInputs(*n, reference_copies_, copy, &graph_);
         if (IsFetch(*n) && ReferenceRead(from) != nullptr) WaitForUpdates(copy);

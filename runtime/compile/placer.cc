@@ -104,10 +104,11 @@ class Placer {
       auto asked = DeviceName::Parse(placed ? m->assigned_device() : m->requested_device());
       if (!asked.ok()) return Annotate(asked.status(), StrCat("node '", m->name(), "'"));
       DeviceName merged = wish;
-      if (Status s = merged.MergeConstraint(*asked, soft); !s.ok()) {
-        // An op goes to its resource, whatever was asked for it: Python's default device for a
-        // variable's own ops is often that of the worker.
-        if (!placed && TakesResource(*m)) continue;
+      // An op goes to its resource, whatever was asked for it: Python's default device for a
+      // variable's own ops is often that of the worker.
+      const bool yields = !placed && TakesResource(*m);
+      if (Status s = merged.MergeConstraint(*asked, soft && !yields); !s.ok()) {
+        if (yields) continue;
         return Failure(node, group,
                        StrCat("the nodes that must be together ask for different "
                               "devices (",

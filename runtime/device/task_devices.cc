@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "core/base/plural.h"
 #include "runtime/device/cpu_device.h"
 
 namespace tenon {
@@ -21,11 +22,12 @@ StatusOr<int> CountGpus(const DeviceOptions& options, std::string* why) {
       *why = std::string(Message(gpus.status()));
       return 0;
     }
-    return Annotate(gpus.status(), wrong ? "GPUs" : StrCat(*options.gpus, " GPUs are wanted"));
+    return Annotate(gpus.status(),
+                    wrong ? "GPUs" : StrCat("wanted ", Plural(*options.gpus, "GPU")));
   }
   const int found = static_cast<int>(gpus->size());
   if (options.gpus > found) {
-    return FailedPrecondition(*options.gpus, " GPUs are wanted, found ", found);
+    return FailedPrecondition("wanted ", Plural(*options.gpus, "GPU"), ", found ", found);
   }
   return options.gpus.value_or(found);
 }

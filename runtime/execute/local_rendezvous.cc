@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/execute/local_rendezvous.h"
 
+#include <algorithm>
+
 namespace tenon {
 
 LocalRendezvous::~LocalRendezvous() { Abort(Cancelled("the step has ended")); }
@@ -63,6 +65,12 @@ Status LocalRendezvous::Take(std::string_view key, Tensor* value, bool* dead) {
   *dead = it->second.dead;
   items_.erase(it);
   return OkStatus();
+}
+
+bool LocalRendezvous::HasUntaken() {
+  MutexLock lock(mu_);
+  return std::any_of(items_.begin(), items_.end(),
+                     [](const auto& item) { return item.second.sent; });
 }
 
 std::vector<std::string> LocalRendezvous::Awaited() {

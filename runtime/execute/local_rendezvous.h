@@ -24,6 +24,8 @@ class LocalRendezvous final : public Rendezvous {
 
   /// Takes a tensor that has been sent; NotFound when it has not.
   Status Take(std::string_view key, Tensor* value, bool* dead);
+  /// Whether a tensor was sent that nobody has received.
+  bool HasUntaken();
   /// The keys of the receives that wait.
   std::vector<std::string> Awaited();
 

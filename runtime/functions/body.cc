@@ -123,7 +123,7 @@ class BodyImporter {
     }
     TENON_ASSIGN_OR_RETURN(Node * node, builder_.graph().AddNode(StrCat(prefix_, body.name),
                                                                  body.op, std::move(attrs)));
-    TENON_ASSIGN_OR_RETURN(std::string device, MergeDeviceNames(builder_.device(), body.device));
+    TENON_ASSIGN_OR_RETURN(std::string device, builder_.DeviceOf(body.device));
     node->set_requested_device(std::move(device));
     nodes_.emplace(body.name, node);
     added_.push_back(node);
@@ -243,6 +243,11 @@ CallBuilder::CallBuilder(Graph& graph, int64_t max_nodes, const Node& call,
       device_(call.requested_device()),
       stack_(std::move(stack)),
       added_(added) {}
+
+StatusOr<std::string> CallBuilder::DeviceOf(std::string_view wish) const {
+  if (is_put_) return device_;
+  return MergeDeviceNames(device_, wish);
+}
 
 Status CallBuilder::CheckSize() const {
   if (graph_.num_nodes() <= max_nodes_) return OkStatus();

@@ -43,7 +43,13 @@ class CallBuilder {
   const Node& call() const { return call_; }
   /// What the nodes that are added ask for: at first what the call does.
   const std::string& device() const { return device_; }
-  void set_device(std::string device) { device_ = std::move(device); }
+  /// They are all on `device`, whatever bodies ask for.
+  void PutOn(std::string device) {
+    device_ = std::move(device);
+    is_put_ = true;
+  }
+  /// Where a node is that asks for `wish` in a body.
+  StatusOr<std::string> DeviceOf(std::string_view wish) const;
   /// What the call's inputs are; they wait for the control inputs of the call.
   StatusOr<std::vector<Endpoint>> Arguments();
 
@@ -74,6 +80,7 @@ class CallBuilder {
   const int64_t max_nodes_;
   const Node& call_;
   std::string device_;
+  bool is_put_ = false;
   const std::shared_ptr<const CallStack> stack_;
   std::vector<AddedNode>& added_;
   Node* start_ = nullptr;

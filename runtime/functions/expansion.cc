@@ -76,7 +76,7 @@ class Expander {
     TENON_ASSIGN_OR_RETURN(Node * start, builder.Start());
     if (kind == CallKind::kRemote) {
       TENON_ASSIGN_OR_RETURN(std::string device, TargetOf(call));
-      builder.set_device(std::move(device));
+      builder.PutOn(std::move(device));
       arguments.erase(arguments.begin());
     }
     return builder.AddBody(function, arguments, start, "");

@@ -118,7 +118,7 @@ class LocalFunctionRuntime final : public FunctionRuntime {
         compile_(std::move(compile)) {}
 
   StatusOr<std::shared_ptr<const RunnableFunction>> Instantiate(
-      const FunctionName& function) override {
+      const FunctionName& function, const std::vector<Tensor>& last) override {
     if (library_->Find(function.name) == nullptr) {
       return InvalidArgument("the graph's library has no function '", function.name, "'");
     }
@@ -126,7 +126,7 @@ class LocalFunctionRuntime final : public FunctionRuntime {
     TENON_RETURN_IF_ERROR(running_->BeginFunction());
     std::shared_ptr<const RunnableFunction> made;
     const Status status = CatchExceptions([&]() -> Status {
-      TENON_ASSIGN_OR_RETURN(made, Make(function));
+      TENON_ASSIGN_OR_RETURN(made, Make(function, last));
       return OkStatus();
     });
     running_->EndFunction();
@@ -136,18 +136,28 @@ class LocalFunctionRuntime final : public FunctionRuntime {
 
  private:
   /// A graph of one node that calls the function is made a step of: its feeds are the arguments.
-  StatusOr<std::shared_ptr<const RunnableFunction>> Make(const FunctionName& function) {
+  StatusOr<std::shared_ptr<const RunnableFunction>> Make(const FunctionName& function,
+                                                         const std::vector<Tensor>& last) {
     Graph graph(registry_);
     graph.set_functions(library_);
     AttributeMap attrs;
     for (const auto& [name, value] : function.attrs) attrs.Set(name, value);
     TENON_ASSIGN_OR_RETURN(Node * call, graph.AddNode("call", function.name, std::move(attrs)));
     Signature signature;
+    const int first_known = call->num_inputs() - static_cast<int>(last.size());
     for (int i = 0; i < call->num_inputs(); ++i) {
+      const DType type = call->input_types()[i];
+      const bool is_bound =
+          i >= first_known && type == DType::kString && IsBound(last[i - first_known]);
+      AttributeMap described({{"dtype", type}});
+      if (is_bound) {
+        described.Set("value", last[i - first_known]);
+      } else {
+        described.Set("shape", PartialShape());
+      }
       TENON_ASSIGN_OR_RETURN(
-          Node * argument,
-          graph.AddNode(StrCat("argument_", i), "Placeholder",
-                        {{"dtype", call->input_types()[i]}, {"shape", PartialShape()}}, {}));
+          Node * argument, graph.AddNode(StrCat("argument_", i), is_bound ? "Const" : "Placeholder",
+                                         std::move(described), {}));
       TENON_RETURN_IF_ERROR(graph.Connect({argument, 0}, call, i));
       signature.feeds.push_back(argument->name());
     }

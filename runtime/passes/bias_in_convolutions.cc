@@ -26,12 +26,13 @@ Node* ConvolutionOf(const Node& bias_add) {
 }  // namespace
 
 StatusOr<bool> AddBiasInConvolutions(Graph* graph, const PassContext& context) {
+  const std::vector<Node*> additions = NodesOf(*graph, "BiasAdd");
+  if (additions.empty()) return false;
   const OpRegistration* const fused = graph->registry().Find("_Conv2DWithBias");
   if (fused == nullptr) return false;
   std::vector<Replaced> replaced;
   std::vector<Node*> convolutions;
-  for (Node* const node : graph->nodes()) {
-    if (node->op() != "BiasAdd") continue;
+  for (Node* const node : additions) {
     Node* const conv = ConvolutionOf(*node);
     if (conv == nullptr || fused->FindKernel(context.device->kind(), conv->attrs()) == nullptr) {
       continue;

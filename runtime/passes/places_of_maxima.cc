@@ -42,13 +42,14 @@ bool IsGradientOf(const Node& grad, Node& pool) {
 }  // namespace
 
 StatusOr<bool> KeepPlacesOfMaxima(Graph* graph, const PassContext& context) {
+  const std::vector<Node*> pools = NodesOf(*graph, "MaxPool");
+  if (pools.empty()) return false;
   const OpRegistration* const with_places = graph->registry().Find("_MaxPoolWithPlaces");
   const OpRegistration* const of_places = graph->registry().Find("_MaxPoolGradOfPlaces");
   if (with_places == nullptr || of_places == nullptr) return false;
   const DeviceKind kind = context.device->kind();
   std::vector<Replaced> replaced;
-  for (Node* const pool : graph->nodes()) {
-    if (pool->op() != "MaxPool") continue;
+  for (Node* const pool : pools) {
     // What a reference stands for may be another value when the gradient is computed.
     const Endpoint& in = pool->input(0);
     if (IsRef(in.node->output_type(in.index)) || !HasSmallWindows(*pool) ||

@@ -51,13 +51,15 @@ Replaced Both(const Node& first, Node* last, std::string_view by, const Attribut
 }  // namespace
 
 StatusOr<bool> ComputeReluInPooling(Graph* graph, const PassContext& context) {
+  const std::vector<Node*> relus = NodesOf(*graph, "Relu");
+  if (relus.empty()) return false;
   const OpRegistration* const pooling = graph->registry().Find("_ReluMaxPoolWithPlaces");
   if (pooling == nullptr) return false;
   std::vector<Replaced> replaced;
   std::vector<Node*> removed;
   PooledRelu p;
-  for (Node* const node : graph->nodes()) {
-    if (node->op() != "Relu" || !FindUses(node, &p) ||
+  for (Node* const node : relus) {
+    if (!FindUses(node, &p) ||
         pooling->FindKernel(context.device->kind(), p.pool->attrs()) == nullptr) {
       continue;
     }

@@ -5,6 +5,14 @@
 
 namespace tenon {
 
+std::vector<Node*> NodesOf(const Graph& graph, std::string_view op) {
+  std::vector<Node*> found;
+  for (Node* const node : graph.nodes()) {
+    if (node->op() == op) found.push_back(node);
+  }
+  return found;
+}
+
 Replaced::Replaced(Node* node, std::string_view by, AttributeMap with, std::vector<Endpoint> in)
     : old(node),
       op(by),

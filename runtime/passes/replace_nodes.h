@@ -9,6 +9,9 @@
 
 namespace tenon {
 
+/// The nodes of that op, in the graph's order.
+std::vector<Node*> NodesOf(const Graph& graph, std::string_view op);
+
 /// A node that another takes the place of: with its name, devices, edges to those that use it, and
 /// what it waits for.
 struct Replaced {

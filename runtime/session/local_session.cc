@@ -3,6 +3,7 @@
 
 #include "core/base/exceptions.h"
 #include "core/base/parallel.h"
+#include "runtime/collectives/local_groups.h"
 #include "runtime/compile/compiler.h"
 #include "runtime/compile/feed_spec.h"
 #include "runtime/device/task_devices.h"
@@ -20,10 +21,11 @@ class LocalPreparedStep final : public PreparedStep {
  public:
   /// Finds the place where a node was built; see AnnotateWithPlace.
   using PlaceOf = std::function<std::source_location(std::string_view node)>;
-  LocalPreparedStep(RunningCalls& running, Clock& clock, PlaceOf place_of,
+  LocalPreparedStep(RunningCalls& running, const LocalSessionOptions& options, PlaceOf place_of,
                     std::shared_ptr<Program> program, FeedSpec feeds, size_t num_fetches)
       : running_(running),
-        clock_(clock),
+        clock_(*options.clock),
+        communicator_(options.communicator),
         place_of_(std::move(place_of)),
         program_(std::move(program)),
         feeds_(std::move(feeds)),
@@ -33,6 +35,9 @@ class LocalPreparedStep final : public PreparedStep {
              const StepOptions& options) override {
     TENON_RETURN_IF_ERROR(feeds_.Check(feeds));
     LocalRun run(*program_, options.settings());
+    run.communicator = communicator_;
+    LocalGroups groups(clock_);
+    run.groups = &groups;
     const Status status = options.timeout.count() == 0
                               ? RunNow(run, feeds, fetched)
                               : RunWithin(options.timeout, run, feeds, fetched);
@@ -71,6 +76,7 @@ class LocalPreparedStep final : public PreparedStep {
 
   RunningCalls& running_;
   Clock& clock_;
+  Communicator* const communicator_;
   const PlaceOf place_of_;
   const std::shared_ptr<Program> program_;
   const FeedSpec feeds_;
@@ -198,7 +204,7 @@ class LocalSession final : public Session {
     TENON_ASSIGN_OR_RETURN(std::shared_ptr<Program> program,
                            compiler_.Build(std::move(cut), kernels_));
     auto step = std::make_shared<LocalPreparedStep>(
-        running(), *options_.clock, [this](std::string_view name) { return PlaceOf(name); },
+        running(), options_, [this](std::string_view name) { return PlaceOf(name); },
         std::move(program), FeedSpec(graph_, signature), signature.fetches.size());
     steps_.emplace(key, step);
     return step;

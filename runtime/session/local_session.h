@@ -28,6 +28,9 @@ struct LocalSessionOptions {
   PassOptions passes = {};
   /// The clock by which limits of its steps are measured; must outlive it.
   Clock* clock = &MachineClock();
+  /// The ranks that collective ops speak to; must outlive it. Null: the process is none. One step
+  /// at a time may have collectives, and on all ranks the same one.
+  Communicator* communicator = nullptr;
 };
 
 /// A session in this process, on devices /job:localhost/replica:0/task:0/device:CPU:0 and up, and

@@ -152,6 +152,28 @@ TEST_F(CsvRowsTest, WhatCannotBeAColumnIsRefusedBeforeFilesAre) {
   EXPECT_THAT(Read(none, {x_}, {.delimiter = '"'}), HasSubstr("cannot be the delimiter"));
 }
 
+TEST_F(CsvRowsTest, RowsKnowTheirLines) {
+  const CsvOptions options = {.line_column = "line"};
+  EXPECT_EQ(Read("x,name\n1,a\n\n2,\"b\nb\"\n3,c\n", {x_, name_}, options),
+            "1|a|2\n2|b\nb|4\n3|c|6\n");
+  EXPECT_THAT(Read("x\n1\n", {x_}, {.line_column = "x"}),
+              HasSubstr("is called as the column of line numbers"));
+}
+
+TEST_F(CsvRowsTest, NamesAreReadAlone) {
+  const auto names = [this](const std::string& content, const CsvOptions& options = {}) {
+    return ReadCsvNames(folder_.Write("f.csv", content), options);
+  };
+  EXPECT_EQ(*names("a, b ,\"c,d\"\n1,2\n"), (std::vector<std::string>{"a", "b", "c,d"}));
+  EXPECT_EQ(*names("a\t\"b\n", {.delimiter = '\t', .quotes = false}),
+            (std::vector<std::string>{"a", "\"b"}));
+  EXPECT_THAT(std::string(Message(names("").status())), HasSubstr("f.csv' is empty"));
+  EXPECT_THAT(std::string(Message(names("a,b\"\n").status())), HasSubstr("wrong quotes"));
+  EXPECT_THAT(std::string(Message(names("a\n", {.delimiter = '"'}).status())),
+              HasSubstr("cannot be the delimiter"));
+  EXPECT_EQ(ReadCsvNames(folder_ / "none").status().code(), StatusCode::kNotFound);
+}
+
 TEST_F(CsvRowsTest, LargeFilesAreReadInBlocksAndAcrossTheirBorders) {
   std::string content = "i,name\n", expected;
   for (int i = 0; i < 100000; ++i) {

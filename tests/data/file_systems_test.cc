@@ -93,6 +93,30 @@ TEST_F(SchemesTest, ASchemeIsRegisteredOnce) {
   EXPECT_EQ(add("s3"), StatusCode::kOk);
 }
 
+int loads = 0;
+bool is_installed = false;
+
+StatusOr<std::unique_ptr<FileSystem>> LoadMemoryFiles(const std::string& scheme) {
+  EXPECT_EQ(scheme, "late");
+  ++loads;
+  if (!is_installed) return NotFound("the library is missing");
+  return std::make_unique<MemoryFiles>();
+}
+
+TEST(LoadedSchemesTest, AFileSystemIsLoadedWhenItsFirstPathComes) {
+  FileSystems files(&LocalFiles(), {"late"}, LoadMemoryFiles);
+  const FileContext context{&files};
+  EXPECT_EQ(ReadFileToString("s4://x", context).status().code(), StatusCode::kUnimplemented);
+  EXPECT_EQ(loads, 0);
+  const Status missing = ReadFileToString("late://f", context).status();
+  EXPECT_EQ(Message(missing), "cannot open 'late://f': the library is missing");
+  EXPECT_EQ(loads, 1);
+  is_installed = true;
+  EXPECT_TRUE(WriteStringToFile("late://f", "x", context).ok());
+  EXPECT_EQ(*ReadFileToString("late://f", context), "x");
+  EXPECT_EQ(loads, 2);
+}
+
 TEST(ConfinedSchemesTest, NoOtherSchemeIsReachedFromAFolder) {
   const TemporaryFolder folder;
   const auto files = LocalFilesBeneath(folder.path());

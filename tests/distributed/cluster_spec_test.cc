@@ -27,7 +27,17 @@ TEST(ClusterSpecTest, ATargetHasAHostAndAPort) {
   EXPECT_THAT(
       AddressOfTarget("grpc://127.0.0.1"),
       IsError(kInvalid, "'grpc://127.0.0.1' names no host and port; wanted grpc://host:port"));
-  EXPECT_THAT(AddressOfTarget("127.0.0.1:4301"), IsError(kInvalid, "is not a target"));
+  for (const char* const target :
+       {"127.0.0.1:4301", "http://127.0.0.1:4301", "grpc:/127.0.0.1:4301"}) {
+    EXPECT_THAT(AddressOfTarget(target),
+                IsError(kInvalid,
+                        "is not a target; wanted grpc://host:port; did you mean "
+                        "grpc://127.0.0.1:4301?"));
+  }
+  for (const char* const target : {"", "a", ":4301", "grpc:a:1", "a:99999", "/a:1/"}) {
+    EXPECT_EQ(Message(AddressOfTarget(target).status()),
+              StrCat("'", target, "' is not a target; wanted grpc://host:port"));
+  }
 }
 
 }  // namespace

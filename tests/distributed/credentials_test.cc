@@ -9,6 +9,7 @@
 #include <fstream>
 
 #include "distributed/client/remote_session.h"
+#include "distributed/resolver/task_credentials.h"
 #include "ops/array/array_ops.h"
 #include "ops/array/constants.h"
 #include "ops/io/io_ops.h"
@@ -85,6 +86,27 @@ TEST_F(CredentialsTest, WhoKeepsCallingWithoutTheTokenIsShutOut) {
   EXPECT_TRUE(welcome.Call(status, "").ok()) << "who was there stays";
   EXPECT_EQ(RawCaller(server_->target()).Call(status, "").error_code(),
             grpc::StatusCode::UNAVAILABLE);
+}
+
+TEST_F(CredentialsTest, AnybodyMayAskForTheServersHealth) {
+  Start(Token("secret"));
+  const std::string check = "/grpc.health.v1.Health/Check";
+  const std::string serving = "\x08\x01", services[] = {"", "\x0a\x18tensorflow.WorkerService"};
+  for (const char* token : {"", "wrong", "secret"}) {
+    RawCaller caller(server_->target(), token);
+    for (const std::string& service : services) {
+      std::string answer;
+      EXPECT_TRUE(caller.Call(check, service, std::chrono::seconds(20), &answer).ok());
+      EXPECT_EQ(answer, serving);
+    }
+    EXPECT_EQ(caller.Call(check, "\x0a\x01x").error_code(), grpc::StatusCode::NOT_FOUND);
+    EXPECT_EQ(caller.Call(check, "\x0a\x05x").error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  }
+  // That has let nobody in.
+  RawCaller stranger(server_->target());
+  EXPECT_TRUE(stranger.Call(check, "").ok());
+  EXPECT_EQ(stranger.Call("/tenon.cluster.ClusterService/ServerStatus", "").error_code(),
+            grpc::StatusCode::UNAUTHENTICATED);
 }
 
 /// HTTP/2's frame of `type` on `stream` (RFC 9113, 4.1).
@@ -282,6 +304,23 @@ TEST(ReadCredentialsTest, WhatIsMissingOrWrongIsNamed) {
               IsError(StatusCode::kNotFound, "token"));
   EXPECT_THAT(ReadCredentials({"", "", "", "CMakeLists.txt"}),
               IsError(StatusCode::kInvalidArgument, "printable ASCII"));
+}
+
+TEST(FindCredentialsTest, TheEnvironmentHasTheTokenWhereNoFileIsNamed) {
+  const std::string folder = kTls;
+  const Environment with_token({{kTokenVariable, "secret"}});
+  EXPECT_EQ(FindCredentials({}, with_token)->token, "secret");
+  EXPECT_TRUE(FindCredentials({}, Environment())->empty());
+  EXPECT_TRUE(FindCredentials({}, Environment({{kTokenVariable, ""}}))->empty());
+  const auto by_file = FindCredentials(
+      {folder + "task.pem", folder + "task.key", folder + "ca.pem", ""}, with_token);
+  ASSERT_OK(by_file.status());
+  EXPECT_TRUE(by_file->has_tls());
+  EXPECT_EQ(by_file->token, "");
+  for (const char* wrong : {"two words", "\x01", "t\xc3\xb6ken", "a\n"}) {
+    EXPECT_THAT(FindCredentials({}, Environment({{kTokenVariable, wrong}})),
+                IsError(StatusCode::kInvalidArgument, "TENON_TOKEN: the token must be"));
+  }
 }
 
 }  // namespace

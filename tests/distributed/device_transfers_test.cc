@@ -115,6 +115,10 @@ class PeerTask final : public WorkerInterface {
   void CleanupAllAsync(const CleanupAllRequest&, CleanupAllResponse*, Done done) override {
     done(OkStatus());
   }
+  void CompleteGroupAsync(const CompleteGroupRequest&, CompleteGroupResponse*, Cancellation*,
+                          Done done) override {
+    done(OkStatus());
+  }
   void LoggingAsync(const LoggingRequest&, LoggingResponse*, Done done) override {
     done(OkStatus());
   }

@@ -163,14 +163,14 @@ TEST_F(ServerTest, AJobEndsWhenAllItsTasksHaveReported) {
     worker().ReportEnd("ps", OkStatus());
     worker(1).ReportEnd("ps", OkStatus());
   });
-  EXPECT_OK(ps().WaitForJobEnd("worker", milliseconds(10000)));
+  EXPECT_OK(ps().WaitForJobEnd("worker", {milliseconds(10000)}));
   workers.join();
 }
 
 TEST_F(ServerTest, AFailedTaskFailsTheJob) {
   StartCluster(1, 2);
   worker(1).ReportEnd("ps", Internal("out of luck"));
-  EXPECT_THAT(ps().WaitForJobEnd("worker", milliseconds(10000)),
+  EXPECT_THAT(ps().WaitForJobEnd("worker", {milliseconds(10000)}),
               IsError(StatusCode::kAborted, "/job:worker/replica:0/task:1 failed: out of luck"));
 }
 
@@ -180,7 +180,7 @@ TEST_F(ServerTest, ATaskThatEndsBeforeThePsHasStartedIsHeard) {
   std::thread end([&] { worker().ReportEnd("ps", Internal("no data where it was")); });
   std::this_thread::sleep_for(milliseconds(300));
   cluster_->StartOne("ps", 0);
-  EXPECT_THAT(ps().WaitForJobEnd("worker", milliseconds(10000)),
+  EXPECT_THAT(ps().WaitForJobEnd("worker", {milliseconds(10000)}),
               IsError(StatusCode::kAborted, "no data where it was"));
   end.join();
 }
@@ -196,7 +196,7 @@ TEST_F(ServerTest, AJobThatFailedEndsTheTasksThatWaitForOthers) {
     worker(1).ReportEnd("ps", Internal("no data where it was"));
   });
   std::jthread server([&] {
-    const Status end = ps().WaitForJobEnd("worker", std::chrono::minutes(5));
+    const Status end = ps().WaitForJobEnd("worker", {std::chrono::minutes(5)});
     ps().EndTasks("worker", end);
   });
   const auto begin = std::chrono::steady_clock::now();
@@ -218,11 +218,11 @@ TEST_F(ServerTest, AFailedStartIsToldUnlessTheTaskIsThere) {
   ServerOptions options;
   options.cluster = cluster_->spec();
   options.job = "worker";
-  ReportFailedStart(options, "ps", Internal("started twice"));
+  ReportFailedStart(options, "ps", Internal("started twice"), milliseconds(0));
   options.task = 1;
-  ReportFailedStart(options, "ps", Internal("no such address here"));
+  ReportFailedStart(options, "ps", Internal("no such address here"), milliseconds(0));
   EXPECT_THAT(
-      ps().WaitForJobEnd("worker", std::chrono::minutes(5)),
+      ps().WaitForJobEnd("worker", {std::chrono::minutes(5)}),
       IsError(StatusCode::kAborted, "/job:worker/replica:0/task:1 failed: no such address here"));
 }
 
@@ -233,7 +233,7 @@ TEST_F(ServerTest, AWorkerThatVanishesFailsTheJobAfterTheLimit) {
     cluster_->Stop("worker", 1);
   });
   const auto begin = std::chrono::steady_clock::now();
-  EXPECT_THAT(ps().WaitForJobEnd("worker", milliseconds(2000)),
+  EXPECT_THAT(ps().WaitForJobEnd("worker", {milliseconds(2000)}),
               IsError(StatusCode::kDeadlineExceeded, "/job:worker/replica:0/task:1 at 127.0.0.1"));
   EXPECT_GE(std::chrono::steady_clock::now() - begin, milliseconds(3000));
   death.join();

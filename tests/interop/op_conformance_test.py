@@ -121,8 +121,8 @@ def main():
     from op_programs import ELSEWHERE
     listed = json.loads(subprocess.run([TENON, "ops", "--json"], check=True, capture_output=True,
                                        text=True).stdout)
-    # TensorFlow does not know the ops of tables and linear models.
-    listed = [op for op in listed if op["kernels"] and not op["name"].startswith("Tenon")]
+    # TensorFlow does not know the ops of tables and linear models, nor Horovod's.
+    listed = [op for op in listed if op["kernels"] and not op["name"].startswith(("Tenon", "Horovod"))]
     parser = argparse.ArgumentParser()
     parser.add_argument("--all", action="store_true")
     parser.add_argument("--record", action="store_true")

@@ -13,7 +13,8 @@ from tensorflow_environment import TENON, Servers, main_with_tensorflow
 # These are of the runtime: clients may not bring them.
 OF_THE_RUNTIME = {"_Arg", "_Retval", "_Send", "_Recv", "_HostSend", "_HostRecv"}
 # TensorFlow does not know them.
-OURS = {"_Conv2DWithBias", "_CopyToDevice", "_CopyToHost", "_CaptureKernel", "_MaxPoolGradOfPlaces",
+OURS = {"HorovodAllgather", "HorovodAllreduce", "HorovodAlltoall", "HorovodBroadcast", "HorovodLocalRank",
+        "HorovodLocalSize", "HorovodRank", "HorovodReducescatter", "HorovodSize", "_Conv2DWithBias", "_CopyToDevice", "_CopyToHost", "_CaptureKernel", "_MaxPoolGradOfPlaces",
         "_MaxPoolWithPlaces", "_RecvFromPeer", "_ReluMaxPoolGradOfPlaces",
         "_ReluMaxPoolWithPlaces", "_SendToPeer", "TenonGlmBadRow", "TenonGlmBatch", "TenonGlmBatchGradient",
         "TenonGlmScores", "TenonGlmStream", "TenonGlmStreamOpen", "TenonGlmSums",

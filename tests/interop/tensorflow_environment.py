@@ -69,6 +69,7 @@ TENSORFLOW_SERVER = """
 import sys
 import tensorflow as tf
 config = tf.compat.v1.ConfigProto(device_count={"CPU": int(sys.argv[4])})
+config.experimental.collective_group_leader = sys.argv[5]
 server = tf.distribute.Server(eval(sys.argv[1]), job_name=sys.argv[2], task_index=int(sys.argv[3]),
                               config=config)
 print("listening", flush=True)
@@ -79,10 +80,10 @@ server.join()
 class Servers:
     """`tenon serve` processes, one per task of `jobs` (job -> number of tasks), ended on exit.
     `options` and variables of their `environment` are for each of them; tasks of `tensorflow`, pairs of a job and a number, are
-    TensorFlow's servers. Each task has `cpus` CPU devices. They run in `folder`."""
+    TensorFlow's servers, whose groups of devices `leader` leads. Each task has `cpus` CPU devices. They run in `folder`."""
 
-    def __init__(self, jobs, options=(), tensorflow=(), folder=None, environment=None, cpus=1):
-        self.cpus = cpus
+    def __init__(self, jobs, options=(), tensorflow=(), folder=None, environment=None, cpus=1, leader=""):
+        self.cpus, self.leader = cpus, leader
         self.options, self.tensorflow, self.folder = options, tensorflow, folder
         self.environment = dict(os.environ, **(environment or {}))
         self.processes, held = {}, []
@@ -109,7 +110,7 @@ class Servers:
             command += ["--config", f"device_count {{ key: 'CPU' value: {self.cpus} }}"]
         if (job, task) in self.tensorflow:
             command = [PYTHON, "-c", TENSORFLOW_SERVER, repr(self.addresses), job, str(task),
-                       str(self.cpus)]
+                       str(self.cpus), self.leader]
         return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=self.folder,
                                 env=self.environment, preexec_fn=end_with_parent)
 

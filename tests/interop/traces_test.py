@@ -24,7 +24,7 @@ TRACES = os.path.join(SOURCE, "tests", "data", "tf", "traces")
 LONGEST_PAUSE = 0.5  # seconds between calls that overlap, where the recording has more
 
 # Where Tenon answers otherwise: scenario, call -> its status, and why.
-NOT_SERVED = ("UNIMPLEMENTED", "there are no collectives yet")
+NOT_SERVED = ("UNIMPLEMENTED", "collectives are between tasks of the same kind")
 WITHOUT_OUTPUT = ("OK", "x is x:0; there the step waits for ever")
 CLEANED_UP = ("ABORTED", "a step that has been cleaned up does not begin again")
 OTHERWISE = {
@@ -33,7 +33,6 @@ OTHERWISE = {
     ("raw_probes", 26): CLEANED_UP,
     ("raw_probes", 27): CLEANED_UP,
     ("raw_probes", 49): ("NOT_FOUND", "what the step does not send is not waited for"),
-    ("raw_probes", 71): NOT_SERVED,
     ("raw_probes", 72): NOT_SERVED,
     ("raw_probes", 88): WITHOUT_OUTPUT,
     ("raw_probes", 89): WITHOUT_OUTPUT,

@@ -206,7 +206,8 @@ def fetch_the_step_beside_training(places):
         return _training(places)
 
 
-@program("elsewhere")
+# TensorFlow's servers, on a busy machine: 1 in 22 of 400 runs.
+@program("elsewhere", races_elsewhere=[[None, 0.], [None, 1.]])
 def fetch_the_step_beside_training_elsewhere(places):
     with places.setter():
         return _training(places)

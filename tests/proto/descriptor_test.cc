@@ -66,9 +66,10 @@ std::vector<const FileDescriptor*> OurFiles() {
        std::filesystem::directory_iterator(std::string(source ? source : ".") + "/proto")) {
     if (entry.path().extension() != ".proto") continue;
     const std::string name = "proto/" + entry.path().filename().string();
-    // Tenon's own; TensorFlow has none like them.
+    // Tenon's own, and gRPC's; TensorFlow has none like them.
     if (name == "proto/cluster_service.proto" || name == "proto/peer_service.proto" ||
-        name == "proto/table.proto") {
+        name == "proto/registration_service.proto" || name == "proto/key_value_service.proto" ||
+        name == "proto/health.proto" || name == "proto/table.proto") {
       continue;
     }
     const FileDescriptor* file = DescriptorPool::generated_pool()->FindFileByName(name);

@@ -15,8 +15,6 @@
 namespace tenon::testing {
 namespace {
 
-using ::testing::ElementsAre;
-
 TEST_F(FunctionsTest, ACallIsItsBody) {
   Doubling();
   Input();
@@ -191,7 +189,8 @@ TEST_F(CountedLoopTest, StepsThatLeadAwayAreAnError) {
 }
 
 TEST_F(FunctionsTest, ARemoteCallRunsWhereItsTargetSays) {
-  Function("Minus", {"x"}, {{"y", "there:y:0"}}, {{"there", "Neg", {"x"}, Float()}});
+  Function("Minus", {"x"}, {{"y", "there:y:0"}},
+           {{"there", "Neg", {"x"}, Float() + " device: '/job:evaluator/device:CPU:7'"}});
   Input();
   const auto target = [](const std::string& device) {
     return StrCat(

@@ -6,6 +6,7 @@
 
 #include "ops/array/array_ops.h"
 #include "ops/array/constants.h"
+#include "ops/control_flow/control_flow_ops.h"
 #include "ops/register.h"
 #include "ops/state/state_ops.h"
 #include "tests/testing/status_matchers.h"
@@ -69,6 +70,31 @@ TEST(PlacerTest, AnOpGoesToItsResourceWhateverWasAskedForIt) {
   VarIsInitializedOp(v, {.name = "is"});
   ASSERT_OK(Place(graph));
   EXPECT_EQ(DeviceOf(graph, "is"), "/job:ps/replica:0/task:0/device:CPU:0");
+}
+
+TEST(PlacerTest, OpsThatAskForSeveralDevicesGoToTheirResourceToo) {
+  std::vector<PlacementDevice> devices;
+  for (int i = 0; i < 3; ++i) {
+    devices.push_back(
+        {*DeviceName::Parse(StrCat("/job:worker/replica:0/task:1/device:CPU:", i)), kCpu});
+  }
+  for (const bool soft : {false, true}) {
+    Graph graph(AllOps());
+    GraphBuilding building(graph);
+    const Output v = [] {
+      const DeviceScope on("/device:CPU:1");
+      return VarHandleOp(DType::kFloat, Shape(), {.name = "v"});
+    }();
+    for (const char* device : {"/device:CPU:0", "/device:CPU:2"}) {
+      const DeviceScope on(device);
+      VarIsInitializedOp(v);
+    }
+    PlacementOptions options;
+    options.default_device = devices[0].name;
+    options.allow_soft_placement = soft;
+    ASSERT_OK(PlaceNodes(&graph, devices, options));
+    EXPECT_EQ(DeviceOf(graph, "v"), "/job:worker/replica:0/task:1/device:CPU:1");
+  }
 }
 
 TEST(PlacerTest, ColocatedNodesWithDifferentWishesAreAnError) {

@@ -152,11 +152,9 @@ class Run:
         os.remove(filler)
 
     def folder_removed(self, _fault, _process):
-        # Somebody may be writing there.
-        for _ in range(100):
-            shutil.rmtree(self.job.folder, ignore_errors=True)
-            if not os.path.exists(self.job.folder):
-                return
+        # At once, which rmtree is not while somebody writes there.
+        with contextlib.suppress(FileNotFoundError):
+            os.rename(self.job.folder, self.job.removed)
 
     def links(self, fault, both, **how):
         hosts = self.job.kind.tasks()

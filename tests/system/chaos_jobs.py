@@ -71,6 +71,7 @@ class Job:
             self.addresses = dict(zip(names, free_addresses(len(names))))
         else:
             self.addresses = {t: network.addresses[t] + ":2222" for t in names}
+        self.removed = folder + ".removed"  # where the fault of that name moves the folder
         self.all = []  # (task, process), of all that were started
         self.tasks = {}
 
@@ -105,10 +106,10 @@ class Job:
     def is_under_way(self):
         return self.saved_step() >= 0
 
-    def saved_step(self):
+    def saved_step(self, folder=None):
         """Of the newest checkpoint that the state file names; -1 without one."""
         try:
-            with open(os.path.join(self.folder, "checkpoint"), encoding="utf-8") as state:
+            with open(os.path.join(folder or self.folder, "checkpoint"), encoding="utf-8") as state:
                 found = re.search(r'^model_checkpoint_path: ".*-(\d+)"', state.read(), re.M)
                 return int(found.group(1)) if found else -1
         except OSError:
@@ -125,9 +126,22 @@ class Job:
         return "\n".join(f"--- {task}, process {p.process.pid}, exit code {p.process.poll()}\n{p.text()}"
                          for task, p in self.all)
 
+    def told_step(self):
+        """The last one that the chief has printed; -1 without one."""
+        steps = [int(n) for task, p in self.all if task == "worker 0"
+                 for n in re.findall(r"^Step: (\d+)", p.text(), re.M)]
+        return max(steps, default=-1)
+
+    def was_removed_after_the_end(self):
+        """Whether the folder was removed only when the last checkpoint had been written."""
+        last = self.told_step() if self.kind.last_step is None else self.kind.last_step
+        return self.saved_step() < 0 and self.saved_step(self.removed) >= last >= 0
+
     def check_end(self, reference):
         """What is wrong with what the job has left; `reference` is the checkpoint of an undisturbed run
         of an exact kind."""
+        if self.was_removed_after_the_end():
+            return
         if self.kind.last_step is not None and self.saved_step() < self.kind.last_step:
             yield f"the last checkpoint is of step {self.saved_step()}, not {self.kind.last_step}"
         if self.saved_step() < 0:

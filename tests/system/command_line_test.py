@@ -45,7 +45,7 @@ def one_dress():
             ([TENON, "train", "mnist"], ["--sync", "--sync=False", "--backup", "1"], "--backup needs --sync"),
             ([TENON, "inspect"], ["g", "--nodes=yes", "--dot=1"], " exclude each other"),
             ([REPLICA], ["--insecure=2"], "--insecure: found 2, wanted true or false"),
-            ([REPLICA], ["--insecure=False", *data], "--ps_hosts is missing"),
+            ([REPLICA], ["--insecure=False"], "--data is missing"),
             ([CONV], [], "--data is missing"),
             ([CONV], [*data, "--steps", "0"], "--steps: found 0, wanted at least 1"),
             ([LSTM], ["--text", "t", "--learning_rate", "nan"], "--learning_rate: found nan, wanted a number above 0"),
@@ -75,10 +75,10 @@ def switches():
         for word, is_on in (("True", True), ("1", True), ("YES", True), ("true", True),
                             ("False", False), ("0", False), ("no", False), ("FALSE", False)):
             done = run(*run_it, f"--stats={word}")
-            assert done.returncode == 0 and ("1 steps: min" in done.stdout) == is_on, (word, done)
+            assert done.returncode == 0 and ("1 step: min" in done.stdout) == is_on, (word, done)
         for words, is_on in ((["--stats", "--stats=no"], False), (["--stats=no", "--stats"], True)):
             done = run(*run_it, *words)
-            assert done.returncode == 0 and ("1 steps: min" in done.stdout) == is_on, (words, done)
+            assert done.returncode == 0 and ("1 step: min" in done.stdout) == is_on, (words, done)
         # A switch that is off neither excludes nor needs another flag.
         done = run(TENON, "inspect", write_graph(folder), "--nodes=False", "--dot")
         assert done.returncode == 0 and done.stdout.startswith("digraph {"), done
@@ -130,6 +130,46 @@ def help_has_every_default():
     assert "--job-name" not in run(TENON, "serve", "--help").stdout
 
 
+def help_begins_with_what_is_done():
+    said = run(TENON, "launch", "--help").stdout.split("\n\n")[0]
+    assert said.startswith("Run a program as every task of a job, here or on other hosts, until its workers end"), said
+
+
+def peers_of_bench():
+    bench = [TENON, "bench", "--row", "smallest_run", "--runs", "1", "--peer", "tensorflow"]
+    with tempfile.TemporaryDirectory() as folder:
+        def python_with(*modules):
+            """The errors of a bench beside a Python that has modules of these names, which do nothing."""
+            place = os.path.join(folder, *modules)
+            for module in modules:
+                os.makedirs(os.path.join(place, module))
+                open(os.path.join(place, module, "__init__.py"), "w", encoding="utf-8").close()
+            python = os.path.join(place, "python")
+            with open(python, "w", encoding="utf-8") as file:
+                file.write(f'#!/bin/sh\nPYTHONPATH={place} exec {sys.executable} -S "$@"\n')
+            os.chmod(python, 0o755)
+            done = run(*bench, "--peer_python", python)
+            assert done.returncode == 1, done
+            return done.stderr.replace(python, "PYTHON")
+        os.makedirs(os.path.join(folder, "none"))
+        advice = "; --peer_python names one that has TensorFlow 2.15\n"
+        wanted = "tenon: FAILED_PRECONDITION: PYTHON "
+        assert python_with() == wanted + "has no TensorFlow" + advice
+        assert python_with("tensorflow") == wanted + "has no NumPy" + advice
+        # Its traceback comes first.
+        said = python_with("numpy", "tensorflow")
+        assert "ModuleNotFoundError" in said and "ended before it began to measure; what it printed" in said, said
+    for python, why in (("/bin/false", "it prints nothing"), ("/bin/echo", "it prints '-c import"),
+                        ("no_such_python", "it prints 'cannot run no_such_python: No such file or directory'")):
+        done = run(*bench, "--peer_python", python)
+        assert done.returncode == 1 and len(done.stderr.splitlines()) == 1, done
+        assert f"{python} is no Python that runs: {why}" in done.stderr, done
+    done = run("env", "TENON_TF_VENV=/nonexistent", *bench)
+    assert done.returncode == 1 and "; tools/install_tensorflow.sh makes one" in done.stderr, done
+    done = run(TENON, "bench", "--peer_python", sys.executable)
+    assert done.returncode == 2 and "--peer_python needs --peer " in done.stderr, done
+
+
 def output_before_errors():
     """In one file, as `>log 2>&1` has them: the steps that were, whole, then what went wrong."""
     with tempfile.TemporaryDirectory() as folder:
@@ -162,14 +202,8 @@ def config_that_is_none():
             assert done.stderr.endswith(f" (see tenon {arguments[0]} --help)\n"), done.stderr
 
 
-def a_cluster_that_is_not_read():
-    """Whoever sets TF_CONFIG, or a task's number alone, wants a cluster, and must not get a training alone."""
-    config = '{"cluster": {"worker": ["a:1", "b:1"]}, "task": {"type": "worker", "index": 0}}'
-    for arguments in (["train", "mnist"], ["serve", "--port", "0", "--check-config"]):
-        done = subprocess.run([TENON, *arguments], env=dict(os.environ, TF_CONFIG=config), text=True,
-                              capture_output=True, timeout=60, check=False)
-        assert done.returncode == 2 and done.stdout == "", done
-        assert done.stderr.startswith("tenon: TF_CONFIG is set, but not read: give the cluster by "), done
+def a_task_without_a_cluster():
+    """Whoever gives a task's number alone wants a cluster, and must not get a training alone."""
     for arguments in (["--task_index", "1"], ["--job_name", "worker"]):
         done = run(TENON, "train", "mnist", *arguments)
         assert done.returncode == 2 and arguments[0] in done.stderr and "_hosts" in done.stderr, done
@@ -197,9 +231,11 @@ if __name__ == "__main__":
         ("one dress", one_dress),
         ("switches", switches),
         ("help has every default", help_has_every_default),
+        ("help begins with what is done", help_begins_with_what_is_done),
+        ("peers of bench", peers_of_bench),
         ("output before errors", output_before_errors),
         ("a --config that is none", config_that_is_none),
-        ("a cluster that is not read", a_cluster_that_is_not_read),
+        ("a task without a cluster", a_task_without_a_cluster),
         ("ops that are only declared", ops_that_are_only_declared),
         ("files that cannot be written", unwritable_files),
     ]))

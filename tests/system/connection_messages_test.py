@@ -66,7 +66,7 @@ def ports_of_others():
     expect(said(1, "status", "grpc://nosuchhost.invalid:2222"), "nosuchhost.invalid:2222",
            "no address is known for that host")
     for target, wanted in (("grpc://127.0.0.1", "names no host and port; wanted grpc://host:port"),
-                           ("127.0.0.1:2222", "is not a target; wanted grpc://host:port"),
+                           ("127.0.0.1:2222", "wanted grpc://host:port; did you mean grpc://127.0.0.1:2222?"),
                            ("grpc://127.0.0.1:99999", "wanted grpc://host:port")):
         expect(said(1, "status", target), target, wanted)
 

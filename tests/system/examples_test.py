@@ -122,6 +122,15 @@ def mnist_replica():
     assert last(r"Test-Accuracy: (\S+)", printed) > .4, printed
 
 
+def tables_allreduce(folder):
+    tables = os.path.join(folder, "tables")
+    made = succeed(sys.executable, os.path.join(SOURCE, "share", "bench", "make_tables.py"), tables, "--rows", 4000)
+    greatest = last(r"(\S+) on these rows", made)
+    printed = succeed(TENON, "launch", "--allreduce", "--workers", 2, "--", program("tables_allreduce"), "--data", tables)
+    assert len(figures(r"restart \d: loss (\S+)", printed)) == 5, printed
+    assert abs(last(r"AUC (\S+) of 4000 rows", printed) - greatest) < .005, (made, printed)
+
+
 def char_lstm(text, folder):
     flags = ["--text", text, "--checkpoint_dir", os.path.join(folder, "lstm"), "--steps"]
     printed = example("char_lstm", *flags, 200)
@@ -155,7 +164,7 @@ def cases(folder):
         "logistic_regression": lambda: logistic_regression(folder), "autoencoder": autoencoder,
         "mnist_conv": lambda: mnist_conv(folder), "in_graph_replication": in_graph_replication,
         "model_parallel": model_parallel, "mnist_sync": lambda: mnist_sync(folder),
-        "mnist_replica": mnist_replica, "char_lstm": lambda: char_lstm(text, folder),
+        "mnist_replica": mnist_replica, "tables_allreduce": lambda: tables_allreduce(folder), "char_lstm": lambda: char_lstm(text, folder),
         "word2vec": lambda: word2vec(text)}
 
     def none_is_left_out():

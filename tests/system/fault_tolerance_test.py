@@ -8,6 +8,7 @@ the table of docs/fault_tolerance.md."""
 import glob
 import os
 import re
+import signal
 import sys
 import tempfile
 import time
@@ -15,6 +16,9 @@ import time
 from grammar_text import grammar_text
 from processes_test import write_mnist
 from tenon_process import BINARY, REPLICA, SOURCE, TENON, Process, free_addresses, main, run
+
+sys.path.append(os.path.join(SOURCE, "share", "bench"))
+import make_tables  # noqa: E402  pylint: disable=wrong-import-position
 
 MNIST = os.path.join(SOURCE, "share", "mnist")
 
@@ -204,11 +208,33 @@ def mnist_conv():
     goes_on(60, r"restored \S*-(\d+)", example("mnist_conv"), "--data", MNIST, "--save_steps", 15, "--logs")
 
 
+def tables_allreduce():
+    """A rank is killed in the second of two trainings. The same command keeps the first one and makes the second anew."""
+    with tempfile.TemporaryDirectory() as folder:
+        tables, checkpoints = os.path.join(folder, "tables"), os.path.join(folder, "run")
+        make_tables.write_shards(tables, 4, 400, 1)
+        command = [TENON, "launch", "--allreduce", "--workers", 2, "--", example("tables_allreduce"), "--data", tables,
+                   "--restarts", 2, "--iterations", 3000, "--checkpoint_dir", checkpoints]
+        with Process(*command) as first:
+            first.wait_for("restart 1: loss")
+            (pid,) = re.findall(r"worker 1 at .*, process (\d+)", first.text())
+            os.kill(int(pid), signal.SIGKILL)
+            assert first.finish() != 0, first.text()
+        assert saved_step(os.path.join(checkpoints, "restart_1")) == 3000, first.text()
+        assert saved_step(os.path.join(checkpoints, "restart_2")) < 3000, first.text()
+        second = run(*command)
+        assert second.returncode == 0, second.stdout + second.stderr
+        (loss,) = re.findall(r"restart 1: loss (\S+)", first.text())
+        assert f"restart 1: loss {loss}" in second.stdout and "best: restart" in second.stdout, second.stdout
+        for restart in (1, 2):
+            assert saved_step(os.path.join(checkpoints, f"restart_{restart}")) == 3000, second.stdout
+
+
 def none_is_left_out():
     names = {os.path.basename(path)[:-len(".cc")]
              for path in glob.glob(os.path.join(SOURCE, "examples", "*.cc"))}
     lasting = {name for name in names if "--checkpoint_dir" in run(example(name), "--help").stdout}
-    assert lasting == {"char_lstm", "mnist_sync", "mnist_replica"}, lasting
+    assert lasting == {"char_lstm", "mnist_sync", "mnist_replica", "tables_allreduce"}, lasting
 
 
 def table():
@@ -227,6 +253,7 @@ if __name__ == "__main__":
     CASES += [(f"{name}: a worker comes after the end", lambda n=name, s=seconds: comes_after_the_end(n, s))
               for name, seconds in (("tenon train mnist", 20), ("mnist_sync", 40))]
     CASES += [("char_lstm is killed", char_lstm), ("mnist_conv is killed", mnist_conv),
+              ("tables_allreduce: a rank is killed", tables_allreduce),
               ("all programs with checkpoints are tested", none_is_left_out)]
     RESULT = main(CASES, at_once=3)
     if "--table" in sys.argv:

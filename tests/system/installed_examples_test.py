@@ -17,7 +17,7 @@ def main():
         (packages,) = glob.glob(os.path.join(prefix, "lib*", "**", "pkgconfig"), recursive=True)
         flags = subprocess.run(["pkg-config", "--cflags", "tenon"], text=True, check=True, capture_output=True,
                                env={**os.environ, "PKG_CONFIG_PATH": packages}).stdout
-        examples = os.path.join(prefix, "share", "tenon", "examples")
+        examples = os.path.join(prefix, "share", "doc", "Tenon", "examples")
         sources = sorted(glob.glob(os.path.join(examples, "*.cc")))
         assert len(sources) > 5, sources
         for source in sources[:1] + [os.path.join(examples, "mnist_conv.cc")]:

@@ -10,6 +10,7 @@ import random
 import re
 import signal
 import sys
+import time
 
 from tenon_process import TENON, Process, free_addresses, in_a_folder, main, run
 
@@ -109,7 +110,7 @@ def gradients_alone(folder):
 
 
 def write_wide(folder, count, columns):
-    """A table, and a formula of all products of two of its columns: a pass takes about a second."""
+    """A table, and a formula of all products of two of its columns."""
     path, draw = os.path.join(folder, "wide.csv"), random.Random(3)
     names = [f"x{c}" for c in range(columns)]
     with open(path, "w", encoding="utf-8") as file:
@@ -121,15 +122,22 @@ def write_wide(folder, count, columns):
     return path, "y ~ " + " + ".join(names + products)
 
 
+def wait_for_a_pass(process, folder):
+    """Until a pass has left its checkpoint, which is gone when the fit is over."""
+    deadline = time.monotonic() + 120
+    while not os.path.exists(os.path.join(folder, "fit.checkpoint")):
+        assert process.process.poll() is None and time.monotonic() < deadline, process.text()
+        time.sleep(0.01)
+
+
 def task(index, addresses, *command):
     return Process(*command, "--worker_hosts", ",".join(addresses), "--job_name", "worker", "--task_index",
                    index)
 
 
 def deaths(folder):
-    path, formula = write_wide(folder, 20000, 30)
-    command = [TENON, "train", "linear", formula, path, "--family", "binomial", "--threads", "1",
-               "--model_dir"]
+    path, formula = write_wide(folder, 100000, 30)
+    command = [TENON, "train", "linear", formula, path, "--family", "binomial", "--threads", "1", "--model_dir"]
     one = os.path.join(folder, "one")
     fit(*command, one, "--quiet", timeout=300)
     wanted = coefficients(one)
@@ -138,7 +146,7 @@ def deaths(folder):
     out, addresses = os.path.join(folder, "worker"), free_addresses(3)
     with task(0, addresses, *command, out) as chief, task(1, addresses, *command, out) as second, \
             task(2, addresses, *command, out) as third:
-        chief.wait_for("pass ", 120)
+        wait_for_a_pass(chief, out)
         third.process.kill()
         assert chief.finish() == 0, chief.text()
         assert second.finish() == 0, second.text()
@@ -148,7 +156,7 @@ def deaths(folder):
     # A worker dies and is started again.
     out, addresses = os.path.join(folder, "returned"), free_addresses(2)
     with task(0, addresses, *command, out) as chief, task(1, addresses, *command, out) as second:
-        chief.wait_for("pass ", 120)
+        wait_for_a_pass(chief, out)
         second.process.kill()
         with task(1, addresses, *command, out) as returned:
             assert chief.finish() == 0, chief.text()
@@ -157,9 +165,9 @@ def deaths(folder):
 
     # The same under a launcher that starts again what was killed.
     out = os.path.join(folder, "restarted")
-    launch = [TENON, "launch", "--ps", "0", "--workers", "2", "--restarts", "1", "--"]
+    launch = [TENON, "launch", "--ps", "0", "--workers", "2", "--max_restarts", "1", "--"]
     with Process(*launch, *command, out) as launcher:
-        launcher.wait_for("pass ", 120)
+        wait_for_a_pass(launcher, out)
         killed = re.search(r"worker 1 at .*, process (\d+)", launcher.text()).group(1)
         os.kill(int(killed), signal.SIGKILL)
         assert launcher.finish() == 0, launcher.text()
@@ -173,7 +181,7 @@ def deaths(folder):
     with task(0, addresses, *with_server) as chief, task(1, addresses, *with_server) as second, \
             Process(*with_server, "--worker_hosts", ",".join(addresses), "--job_name", "ps", "--task_index",
                     0) as third:
-        chief.wait_for("pass ", 120)
+        wait_for_a_pass(chief, out)
         third.process.kill()
         assert chief.finish() == 0, chief.text()
         assert second.finish() == 0, second.text()
@@ -182,7 +190,7 @@ def deaths(folder):
     # The chief dies, and the same command goes on.
     out, addresses = os.path.join(folder, "chief"), free_addresses(2)
     with task(0, addresses, *command, out) as chief, task(1, addresses, *command, out) as second:
-        chief.wait_for("pass ", 120)
+        wait_for_a_pass(chief, out)
         chief.process.kill()
         chief.finish()
         assert os.path.exists(os.path.join(out, "fit.checkpoint"))

@@ -66,7 +66,20 @@ MISTAKES = {
         r"INVALID_ARGUMENT: --feed x: a shape has at most 254 dimensions, found 30000"),
     "a feed that the dtype cannot hold": (
         GOOD, ["--fetch", "z", "--feed", "z=300"],
-        r"INVALID_ARGUMENT: --feed z: found 300, which the dtype cannot hold"),
+        r"INVALID_ARGUMENT: --feed z: found 300, which uint8 cannot hold"),
+    "a feed that no number holds": (
+        GOOD, ["--fetch", "y", "--feed", "x=[[1, -1e400]]"],
+        r"INVALID_ARGUMENT: --feed x: found -1e400, which float cannot hold"),
+    "a feed that only a double holds": (
+        GOOD, ["--fetch", "y", "--feed", "x=[1e39, 2]"],
+        r"INVALID_ARGUMENT: --feed x: found 1e\+39, which float cannot hold"),
+    "a feed that no integer holds": (
+        GOOD, ["--fetch", "z", "--feed", "z=99999999999999999999"],
+        r"INVALID_ARGUMENT: --feed z: found 1e\+20, which uint8 cannot hold"),
+    "a signature where there is none": (
+        GOOD, ["--signature", "foo", "--feed", "x=[1, 2]"],
+        r"NOT_FOUND: the graph has no signature 'foo', nor any other; without --signature names are "
+        r"those of nodes"),
     "a feed of the wrong shape": (
         GOOD, ["--fetch", "y", "--feed", "x=[1, 2, 3]"],
         r"INVALID_ARGUMENT: feed 'x' has shape \[3\], wanted \[2\]"),

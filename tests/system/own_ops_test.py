@@ -50,7 +50,7 @@ def registers(folder, source):
     if done.returncode != 0:
         return done.stderr.strip()
     with open(os.path.join(folder, "my_ops.cc")) as file:
-        return re.findall(r"^  (Register\w+)\(ops\);$", file.read(), re.M)
+        return re.findall(r"^ +(Register\w+)\(registry\);$", file.read(), re.M)
 
 
 def check_basic(folder):

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The program of the README builds outside the tree against an installed Tenon, by CMake and by pkg-config,
-and trains; what is installed beside it is there."""
+and trains; what is installed beside it is there, and the pages lead to each other."""
 import os
 import re
 import tempfile
@@ -27,9 +27,10 @@ def by_pkg_config(prefix, programs):
 
 def installed_for_people(prefix):
     for path in ("share/man/man1/tenon.1", "share/bash-completion/completions/tenon",
-                 "share/doc/Tenon/docs/cpp.md", "share/doc/Tenon/LICENSE", "share/tenon/examples/README.md",
+                 "share/doc/Tenon/docs/cpp.md", "share/doc/Tenon/LICENSE", "share/doc/Tenon/examples/README.md",
                  "share/tenon/flights/flights_sample.csv.gz"):
         assert os.path.getsize(os.path.join(prefix, path)) > 0, path
+    outside_project.run(os.path.join(outside_project.SOURCE, "tools", "check_links.py"), prefix)
 
 
 def main():

@@ -114,8 +114,9 @@ def launched(data):
 def launched_and_failed():
     done = run(TENON, "launch", "--ps", 1, "--workers", 2, "--", REPLICA, "--data", "/nonexistent")
     assert done.returncode == 1, done
-    assert re.fullmatch(r"tenon: ABORTED: (worker [01]|ps 0) ended with exit code 1; the other tasks "
-                        r"are ended\n", done.stderr), done.stderr
+    found = re.fullmatch(r"tenon: ABORTED: (worker [01]|ps 0) ended with exit code 1; the other tasks "
+                         r"are ended\nThe last lines of (.*):\n(  .*\n)+", done.stderr)
+    assert found and found[1] == found[2] and "/nonexistent" in done.stderr, done.stderr
 
 
 def launched_by_its_name_alone():
@@ -143,13 +144,34 @@ def client_killed(_):
             assert done.returncode == 0, done.stderr
             return done.stdout
         deadline = time.monotonic() + 30
-        while "1 steps run" not in status():
+        while "1 step runs" not in status():
             assert run_.process.poll() is None and time.monotonic() < deadline, run_.text()
             time.sleep(0.05)
         run_.process.kill()
         while "steps: 0;" not in status():
             assert time.monotonic() < deadline, status()
             time.sleep(0.05)
+
+
+def server_ends_when_idle(_):
+    """`--end_when_idle` counts from the end of the last step, of clients that are killed, too, and not before
+    the first one."""
+    address, = free_addresses(1)
+    graph = os.path.join(GRAPHS, "while_v1")
+    command = [TENON, "run", graph + ".pb", "--master", "grpc://" + address, "--feed", f"x:0={graph}.npz:x0",
+               "--fetch", "count:0", "--feed"]
+    with serve("--port", address.split(":")[1], "--end_when_idle", "1") as server:
+        time.sleep(2)
+        assert server.process.poll() is None, server.text()
+        with Process(*command, "n:0=2000000000") as long_run:
+            time.sleep(2.5)
+            assert long_run.process.poll() is None and server.process.poll() is None, server.text()
+            assert run(*command, "n:0=3").returncode == 0
+            time.sleep(1.5)
+            assert server.process.poll() is None, server.text()
+            long_run.process.terminate()
+        assert server.finish(10) == 0, server.text()
+        assert "no client has used this server for 1 s: ending" in server.text(), server.text()
 
 
 def worker_stopped(data):
@@ -199,6 +221,7 @@ if __name__ == "__main__":
             ("a ps whose worker failed names it", lambda: worker_fails(FOLDER)),
             ("a ps whose workers were killed names them", lambda: worker_killed(FOLDER)),
             ("a client that is killed in mid-step leaves no step", lambda: client_killed(FOLDER)),
+            ("a server that is to end when it is idle does", lambda: server_ends_when_idle(FOLDER)),
             ("a worker that was told to stop ends", lambda: worker_stopped(FOLDER)),
             ("a worker says what it waits for", lambda: waiting_is_said(FOLDER)),
             ("a launched job ends with 0", lambda: launched(FOLDER)),

@@ -48,7 +48,7 @@ def nodes_that_are_nearly_right(folder):
     for arguments, wanted in (
             (["--fetch", "totl"],
              "NOT_FOUND: --fetch totl: the graph has no node 'totl'; did you mean total?"),
-            (["--fetch", "y:3"], "--fetch y:3: node 'y' (AddV2) has no output 3, but 1"),
+            (["--fetch", "y:3"], "--fetch y:3: node 'y' (AddV2) has no output 3; its only one is y:0"),
             (["--fetch", "init"],
              "--fetch init: node 'init' (NoOp) has no output; to run it, give --target init"),
             (["--target", "inti"], "--target inti: the graph has no node 'inti'; did you mean init?"),

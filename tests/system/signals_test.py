@@ -12,7 +12,7 @@ import tempfile
 import time
 
 from processes_test import write_mnist
-from tenon_process import REPLICA, TENON, Process, free_addresses, main
+from tenon_process import REPLICA, TENON, Process, free_addresses, main, processes_of_session
 
 
 def saved_step(folder):
@@ -25,7 +25,7 @@ def saved_step(folder):
 
 
 class Launched:
-    """`tenon launch` in a process group of its own, as a terminal starts it."""
+    """`tenon launch` in a session of its own, as a terminal has them."""
 
     def __init__(self, *arguments):
         self.process = subprocess.Popen([str(a) for a in (TENON, "launch", *arguments)], text=True,
@@ -41,16 +41,14 @@ class Launched:
         raise AssertionError(f"ended without '{text}':\n{''.join(self.lines)}")
 
     def end(self, seconds):
-        """The exit code; all output has been read, and the group has no process any more."""
+        """The exit code; all output has been read, and the session has no process any more."""
         begin = time.monotonic()
         self.lines.extend(self.process.stdout)
         code = self.process.wait()
         assert time.monotonic() - begin < seconds, "".join(self.lines)
-        try:
-            os.killpg(self.process.pid, 0)
-            raise AssertionError("a process is left:\n" + "".join(self.lines))
-        except ProcessLookupError:
-            return code
+        left = processes_of_session(self.process.pid)
+        assert not left, f"{left} are left:\n" + "".join(self.lines)
+        return code
 
     def text(self):
         return "".join(self.lines)
@@ -59,10 +57,11 @@ class Launched:
         return self
 
     def __exit__(self, *_):
-        try:
-            os.killpg(self.process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
+        for process in processes_of_session(self.process.pid):
+            try:
+                os.kill(process, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
         self.process.wait()
 
 
@@ -115,8 +114,7 @@ def second_signal_ends_at_once():
         time.sleep(1.5)
         assert job.process.poll() is None, job.text()
         os.kill(job.process.pid, signal.SIGINT)
-        # What the shells have started is not launch's, and not waited for.
-        assert job.process.wait(10) == 130
+        assert job.end(10) == 130, job.text()
 
 
 class Job:

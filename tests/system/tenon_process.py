@@ -89,6 +89,36 @@ class Process:
         self.process.wait()
 
 
+def processes_of_session(session):
+    """{process: command} of those that live and belong to the session of this number."""
+    found = {}
+    for process in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{process}/stat", encoding="utf-8", errors="replace") as stat:
+                name, rest = stat.read().split("(", 1)[1].rsplit(") ", 1)
+        except OSError:  # it has ended
+            continue
+        state, _, _, its_session = rest.split()[:4]
+        if int(its_session) == session and state not in "ZX":
+            found[int(process)] = name
+    return found
+
+
+def processes_with(text):
+    """{process: {variable: value}} of those that have `text` on their command lines."""
+    found = {}
+    for process in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{process}/cmdline", encoding="utf-8", errors="replace") as line:
+                if text not in line.read():
+                    continue
+            with open(f"/proc/{process}/environ", encoding="utf-8", errors="replace") as pairs:
+                found[int(process)] = dict(pair.split("=", 1) for pair in pairs.read().split("\0") if "=" in pair)
+        except OSError:  # it has ended
+            continue
+    return found
+
+
 def serve(*flags):
     """A `tenon serve` that listens."""
     server = Process(TENON, "serve", *flags)

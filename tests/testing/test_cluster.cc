@@ -36,8 +36,8 @@ class FreePort {
 
 }  // namespace
 
-TestCluster::TestCluster(int num_ps, int num_workers, const ServerLimits& limits)
-    : limits_(limits) {
+TestCluster::TestCluster(int num_ps, int num_workers, const ServerLimits& limits, int cpus)
+    : limits_(limits), cpus_(cpus) {
   const std::vector<FreePort> ports(num_ps + num_workers);
   for (int i = 0; i < num_ps + num_workers; ++i) {
     const bool is_ps = i < num_ps;
@@ -57,6 +57,7 @@ void TestCluster::StartOne(const std::string& job, int task) {
   options.job = job;
   options.task = task;
   options.threads = 2;
+  options.devices.cpus = cpus_;
   options.start_up_deadline = std::chrono::milliseconds(5000);
   options.limits = limits_;
   auto server = Server::Start(options, AllOps());

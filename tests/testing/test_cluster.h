@@ -11,10 +11,10 @@
 namespace tenon::testing {
 
 /// The tasks of a cluster, jobs "ps" and "worker", as servers of this process over real gRPC. Each
-/// runs kernels on two threads.
+/// has so many CPU devices, and runs kernels on two threads.
 class TestCluster {
  public:
-  TestCluster(int num_ps, int num_workers, const ServerLimits& limits = {});
+  TestCluster(int num_ps, int num_workers, const ServerLimits& limits = {}, int cpus = 1);
   const ClusterSpec& spec() const { return spec_; }
 
   void StartAll();
@@ -25,6 +25,7 @@ class TestCluster {
  private:
   ClusterSpec spec_;
   const ServerLimits limits_;
+  const int cpus_;
   std::map<std::pair<std::string, int>, std::unique_ptr<Server>> servers_;
 };
 

@@ -44,9 +44,11 @@ def main():
                              env=dict(os.environ, TENON_CUDA_PLUGIN=simulated, LD_LIBRARY_PATH=folder)).stdout
     print(devices)
     good &= "/device:GPU:0" in devices
-    plugin = os.path.join(BINARY, "libtenon_cuda.so")
-    if os.path.exists(plugin):
-        good &= check(plugin, shown)
+    for name in ("libtenon_cuda.so", "libtenon_s3.so", "libtenon_hdfs.so", "libtenon_gloo.so",
+                 "libtenon_openmpi.so", "libtenon_mpich.so"):
+        plugin = os.path.join(BINARY, name)
+        if os.path.exists(plugin):
+            good &= check(plugin, shown)
     sys.exit(not good)
 
 

@@ -50,7 +50,7 @@ TEST(BadRowTest, MessagesNameTheLineWhereverAUnitBegins) {
     EXPECT_THAT(MessageOf("y ~ I(1 / x):x", file, {}), HasSubstr(place));
     EXPECT_THAT(MessageOf("I(1 - y) ~ x", file, {.family = GlmFamily::kBinomial}),
                 HasSubstr(StrCat(place, "1 (y): '2' makes I(1 - y) -1 of family binomial")));
-    EXPECT_THAT(MessageOf("I(y / 2) ~ x", file, {.weights = "y"}), testing::IsEmpty());
+    EXPECT_THAT(MessageOf("I(y / 2) ~ x", file, {.weights = "y"}), ::testing::IsEmpty());
     EXPECT_THAT(MessageOf("x ~ cut(log(x), -1, 5)", file, {}),
                 HasSubstr("'0' makes cut(log(x), -1, 5) -infinite"));
   }

@@ -84,7 +84,7 @@ TEST_P(GlmFitTest, EstimatesAndStandardErrorsAreRs) {
     const GlmSumsLayout margins(model->margins(), GlmPass::kRows);
     const auto rows = pass(margins, std::vector<double>(model->margins().num_columns())).value();
     const GlmTotals totals = TotalsOf(rows);
-    model->Settle(GlmSums(margins, rows), totals.num_rows);
+    model->Settle(GlmSums(margins, rows), totals.num_rows, ColumnUnits::kPowersOfTwo);
     const double mean = totals.weighted_response / totals.weight;
     Eigen::VectorXd start = Eigen::VectorXd::Zero(static_cast<int64_t>(model->columns().size()));
     if (formula->has_intercept) start[0] = PredictorOf(model->design().link, mean);
@@ -139,7 +139,7 @@ TEST(GlmPassTest, GradientsAndSquaresAreOfTheSameScores) {
   ASSERT_TRUE(model.ok()) << model.status();
   const GlmSumsLayout margins(model->margins(), GlmPass::kRows);
   const auto rows = tasks->Sums(margins, std::vector<double>(margins.design().num_columns()));
-  model->Settle(GlmSums(margins, *rows), 40);
+  model->Settle(GlmSums(margins, *rows), 40, ColumnUnits::kPowersOfTwo);
   const GlmDesign& design = model->design();
   std::vector<double> coefficients(design.num_columns());
   for (size_t j = 0; j < coefficients.size(); ++j)

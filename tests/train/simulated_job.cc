@@ -9,7 +9,7 @@
 namespace tenon::testing {
 namespace {
 
-constexpr Milliseconds kWorkerTimeout{60000};
+constexpr Milliseconds kWorkerTimeout{60000}, kComing{20000};
 /// The last incident comes before, and all is over so long after it.
 constexpr int64_t kStormMs = 40000;
 constexpr std::chrono::minutes kCalm{20};
@@ -129,7 +129,7 @@ void SimulatedJob::StartServer() {
           }
         }
       });
-  watch_.emplace("worker", kWorkerTimeout, world_.clock.Now());
+  watch_.emplace("worker", JobPatience{kWorkerTimeout, kComing}, world_.clock.Now());
   LookAtEndAfter(Clock::Duration(0));
 }
 

@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 
+#include "core/base/plural.h"
 #include "data/arrays/npy.h"
 #include "data/files/file.h"
 #include "data/files/path.h"
@@ -186,7 +187,7 @@ class ValueReader {
       }
     }
     TENON_ASSIGN_OR_RETURN(Tensor value, ReadNpy(path));
-    return Whole(std::move(value));
+    return Found(std::move(value));
   }
 
   /// The path and the key of "FILE.npz:KEY" or "FILE.npz"; no path for what is no archive.
@@ -315,7 +316,9 @@ class ValueReader {
     auto rows = std::make_unique<FileListRows>(files, open, dtype_, count);
     if (batch_ > 0 && (count < 0 || IsCut(Shape({count})))) return Rows(std::move(rows));
     TENON_ASSIGN_OR_RETURN(Tensor value, rows->Next(INT64_MAX));
-    if (value.dim(0) == 0) return InvalidArgument("the ", files.size(), " files have no rows");
+    if (value.dim(0) == 0)
+      return InvalidArgument(Plural(static_cast<int64_t>(files.size()), "file has", "files have"),
+                             " no rows");
     return Whole(std::move(value));
   }
 

@@ -10,6 +10,7 @@
 
 #include "data/batch/batch.h"
 #include "data/files/file.h"
+#include "data/files/match_files.h"
 #include "tools/run/file_rows.h"
 #include "tools/run/row_maker.h"
 #include "tools/run/values.h"
@@ -49,7 +50,18 @@ bool IsPattern(const std::string& path) {
   return path.find_first_of("*?[") != std::string::npos && !FileExists(path);
 }
 
+Status NothingMatches(const std::string& pattern) {
+  const bool is_list = pattern.find(',') != std::string::npos;
+  return NotFound("no file matches '", pattern, "'",
+                  is_list ? "; of several files after commas each has its @ or its ending" : "");
+}
+
 StatusOr<std::vector<std::string>> Matches(const std::string& pattern) {
+  if (!SchemeOf(pattern).empty()) {
+    TENON_ASSIGN_OR_RETURN(std::vector<std::string> matches, MatchFiles(pattern));
+    if (matches.empty()) return NothingMatches(pattern);
+    return matches;
+  }
   glob_t found = {};
   // In a folder that is not there nothing matches; one that cannot be read might have something.
   const auto is_grave = [](const char*, int error) { return int{error != ENOENT}; };
@@ -57,11 +69,7 @@ StatusOr<std::vector<std::string>> Matches(const std::string& pattern) {
   std::vector<std::string> paths(found.gl_pathv, found.gl_pathv + found.gl_pathc);
   globfree(&found);
   if (code == 0) return paths;
-  if (code == GLOB_NOMATCH) {
-    const bool is_list = pattern.find(',') != std::string::npos;
-    return NotFound("no file matches '", pattern, "'",
-                    is_list ? "; of several files after commas each has its @ or its ending" : "");
-  }
+  if (code == GLOB_NOMATCH) return NothingMatches(pattern);
   if (code == GLOB_NOSPACE) return ResourceExhausted("too many files match '", pattern, "'");
   return Unavailable("cannot read a folder of '", pattern, "'");
 }

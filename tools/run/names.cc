@@ -39,8 +39,10 @@ StatusOr<Endpoint> FindTensor(const Graph& graph, const std::string& name, std::
     return NotFound(flag, ": node '", node->name(), "' (", node->op(),
                     ") has no output; to run it, give --target ", node->name());
   }
+  const int last = node->num_outputs() - 1;
   return NotFound(flag, ": node '", node->name(), "' (", node->op(), ") has no output ",
-                  parsed->index, ", but ", node->num_outputs(), ", of which the first is 0");
+                  parsed->index, last == 0 ? "; its only one is " : "; the last one is ",
+                  node->name(), ":", last);
 }
 
 StatusOr<const Node*> FindTarget(const Graph& graph, const std::string& name,

@@ -8,8 +8,10 @@
 #include <cstdio>
 #include <utility>
 
+#include "core/base/plural.h"
 #include "data/arrays/npy.h"
 #include "data/batch/batch.h"
+#include "data/files/file.h"
 #include "data/files/path.h"
 #include "tools/commands.h"
 #include "tools/run/element_text.h"
@@ -167,6 +169,8 @@ class NpyOutput final : public KeptRows {
   Status AddRows(const std::vector<Tensor>& rows) override {
     // A file must know its longest string before the first one.
     if (!has_steps() || rows[0].dtype() == DType::kString) return KeptRows::AddRows(rows);
+    // Its first bytes say how many rows it has, and a file elsewhere is written once.
+    if (!SchemeOf(path()).empty()) return KeptRows::AddRows(rows);
     if (writer_ == nullptr) {
       TENON_ASSIGN_OR_RETURN(writer_, NpyWriter::Create(path()));
     }
@@ -182,7 +186,10 @@ class TableOutput final : public RowWriter {
  public:
   TableOutput(const OutputOptions& options, char delimiter)
       : RowWriter(options), delimiter_(delimiter) {}
-  ~TableOutput() override { Close().IgnoreError(); }
+  ~TableOutput() override {
+    remote_ = nullptr;  // half a file elsewhere is none
+    Close().IgnoreError();
+  }
 
   Status Finish() override { return Close(); }
 
@@ -212,17 +219,25 @@ class TableOutput final : public RowWriter {
   static int64_t LinesOf(const Tensor& rows) { return rows.rank() == 0 ? 1 : rows.dim(0); }
 
   Status Open(const std::vector<Tensor>& rows) {
+    if (!SchemeOf(path()).empty()) {
+      TENON_ASSIGN_OR_RETURN(remote_, tenon::OpenOutput(path()));
+      return Write(HeaderOf(rows));
+    }
     file_ = path() == "-" ? stdout : std::fopen(path().c_str(), "wb");
     if (file_ == nullptr) return StatusOfErrno(errno, "write", path());
     // Each write is of whole lines, of which none is to be left in a buffer when one fails.
     if (file_ != stdout) std::setvbuf(file_, nullptr, _IONBF, 0);
+    return Write(HeaderOf(rows));
+  }
+
+  std::string HeaderOf(const std::vector<Tensor>& rows) const {
     std::vector<std::string> names;
     if (has_repeats()) names.emplace_back("step");
     for (size_t i = 0; i < rows.size(); ++i) {
       const absl::Span<const int64_t> dims = rows[i].shape().dims();
       AddNames(labels()[i], dims.empty() ? dims : dims.subspan(1), &names);
     }
-    return Write(Join(names, std::string(1, delimiter_)) + "\n");
+    return Join(names, std::string(1, delimiter_)) + "\n";
   }
 
   /// "y", or "y[0]", "y[1]", ... of the elements of a row.
@@ -238,6 +253,7 @@ class TableOutput final : public RowWriter {
   }
 
   Status Write(const std::string& text) {
+    if (remote_ != nullptr) return remote_->Append(text);
     if (std::fwrite(text.data(), 1, text.size(), file_) == text.size()) {
       whole_ += static_cast<off_t>(text.size());
       return OkStatus();
@@ -248,6 +264,7 @@ class TableOutput final : public RowWriter {
   }
 
   Status Close() {
+    if (remote_ != nullptr) return std::exchange(remote_, nullptr)->Close();
     std::FILE* const file = std::exchange(file_, nullptr);
     // What could not be written to the standard output is told at the end of the command.
     if (file == nullptr || file == stdout || std::fclose(file) == 0) return OkStatus();
@@ -256,7 +273,8 @@ class TableOutput final : public RowWriter {
 
   const char delimiter_;
   std::FILE* file_ = nullptr;
-  off_t whole_ = 0;  // bytes of the lines that are there
+  std::unique_ptr<OutputFile> remote_;  // a file of a scheme, in the place of file_
+  off_t whole_ = 0;                     // bytes of the lines that are there
 };
 
 }  // namespace
@@ -269,9 +287,10 @@ StatusOr<std::unique_ptr<OutputWriter>> OpenOutput(const OutputOptions& options)
     writer = std::make_unique<NpzOutput>(options);
   } else if (path.ends_with(".npy")) {
     if (options.labels.size() != 1) {
-      return WrongUsage(StrCat("--output ", path, ": an .npy file holds one array, found ",
-                               options.labels.size(), " fetches, ", Join(options.labels, ", "),
-                               "; .npz holds several"));
+      return WrongUsage(
+          StrCat("--output ", path, ": an .npy file holds one array, found ",
+                 Plural(static_cast<int64_t>(options.labels.size()), "fetch", "fetches"), ", ",
+                 Join(options.labels, ", "), "; .npz holds several"));
     }
     writer = std::make_unique<NpyOutput>(options);
   } else if (path.ends_with(".csv") || path.ends_with(".tsv")) {

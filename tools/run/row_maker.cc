@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/run/row_maker.h"
+#include "core/base/plural.h"
 
 #include <algorithm>
 
@@ -31,7 +32,7 @@ StatusOr<Tensor> RowMaker::RowsOf(size_t i, const Tensor& value, int64_t batch) 
   if (first_) follows_[i] = steps_ == RowsAre::kBatches && has_as_many && !is_whole_[i];
   if (follows_[i] && !has_as_many) {
     return InvalidArgument("'", labels_[i], "' has the shape ", value.shape(), " for a batch of ",
-                           batch, " rows; wanted a row for each of them, as before");
+                           Plural(batch, "row"), "; wanted a row for each of them, as before");
   }
   Tensor rows = value;
   if (!follows_[i]) {

@@ -9,6 +9,8 @@
 #include "core/proto/proto_io_graph.h"
 #include "core/proto/proto_io_tensor.h"
 #include "distributed/client/remote_session.h"
+#include "distributed/resolver/task_credentials.h"
+#include "ops/register.h"
 #include "proto/meta_graph.pb.h"
 #include "runtime/passes/pass.h"
 #include "runtime/session/local_session.h"
@@ -320,7 +322,7 @@ class RunCommand {
       RemoteSessionOptions options;
       options.connect_deadline =
           std::chrono::milliseconds(static_cast<int64_t>(flags_.start_up_deadline * 1000));
-      TENON_ASSIGN_OR_RETURN(options.credentials, ReadCredentials(flags_.credentials));
+      TENON_ASSIGN_OR_RETURN(options.credentials, FindCredentials(flags_.credentials));
       // Apart from what is fetched, which may be read by another program.
       options.notice = [](const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); };
       return MakeRemoteSession(flags_.master, *graph_, options);
@@ -442,7 +444,7 @@ void AddStepFlags(CLI::App& run, RunFlags* flags) {
 
 }  // namespace
 
-void AddRunCommand(CLI::App& app, const OpRegistry& ops, Command* chosen) {
+void AddRunCommand(CLI::App& app, Command* chosen) {
   auto flags = std::make_shared<RunFlags>();
   CLI::App* run = app.add_subcommand("run", "Load a graph and run steps of it");
   AddGraphFlags(*run, flags.get());
@@ -462,7 +464,7 @@ void AddRunCommand(CLI::App& app, const OpRegistry& ops, Command* chosen) {
                   StrCat("Graph passes to leave out: ", Join(passes, ", ")))
       ->delimiter(',')
       ->allow_extra_args(false);
-  run->callback([=, &ops] { *chosen = [flags, &ops] { return RunCommand(*flags, ops).Run(); }; });
+  run->callback([=] { *chosen = [flags] { return RunCommand(*flags, AllOps()).Run(); }; });
 }
 
 }  // namespace tenon::tools

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "core/base/mutex.h"
+#include "core/base/plural.h"
 #include "runtime/device/machine_clock.h"
 #include "tools/commands.h"
 #include "tools/progress.h"
@@ -204,7 +205,8 @@ class Runner {
   void PrintTimes() {
     std::sort(milliseconds_.begin(), milliseconds_.end());
     const size_t n = milliseconds_.size();
-    std::printf("%zu steps: min %.3f ms, median %.3f ms, max %.3f ms\n", n, milliseconds_.front(),
+    std::printf("%s: min %.3f ms, median %.3f ms, max %.3f ms\n",
+                Plural(static_cast<int64_t>(n), "step").c_str(), milliseconds_.front(),
                 milliseconds_[n / 2], milliseconds_.back());
   }
 

@@ -21,15 +21,21 @@ template <typename T>
 std::string NamesIn(const std::map<std::string, T>& map) {
   std::vector<std::string> names;
   for (const std::string& name : KeysOf(map)) names.push_back(StrCat("'", name, "'"));
-  return names.empty() ? "none" : Join(names, ", ");
+  return Join(names, ", ");
+}
+
+/// What there is instead of `name`: the rest of "the graph has no signature 'foo'".
+template <typename T>
+std::string OthersThan(const std::string& name, const std::map<std::string, T>& map) {
+  if (map.empty()) return ", nor any other";
+  return StrCat(", but ", NamesIn(map), DidYouMean(name, KeysOf(map)));
 }
 
 StatusOr<std::string> TensorOf(const std::map<std::string, SignatureTensor>& tensors,
                                const std::string& name, std::string_view kind) {
   const auto found = tensors.find(name);
   if (found == tensors.end()) {
-    return NotFound("the signature has no ", kind, " '", name, "', but ", NamesIn(tensors),
-                    DidYouMean(name, KeysOf(tensors)));
+    return NotFound("the signature has no ", kind, " '", name, "'", OthersThan(name, tensors));
   }
   if (found->second.name.empty()) {
     return Unimplemented("the ", kind, " '", name, "' is not one tensor but several");
@@ -82,8 +88,8 @@ StatusOr<RunNames> NamesOfSignature(const MetaGraphDef& meta, const std::string&
   TENON_ASSIGN_OR_RETURN(const auto signatures, SignaturesOf(meta));
   const auto found = signatures.find(name);
   if (found == signatures.end()) {
-    return NotFound("the graph has no signature '", name, "', but ", NamesIn(signatures),
-                    DidYouMean(name, KeysOf(signatures)));
+    return NotFound("the graph has no signature '", name, "'", OthersThan(name, signatures),
+                    signatures.empty() ? "; without --signature names are those of nodes" : "");
   }
   RunNames names;
   for (const std::string& feed : feeds) {

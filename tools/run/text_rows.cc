@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/numbers.h"
+#include "core/base/plural.h"
 
 namespace tenon::tools {
 namespace {
@@ -137,7 +138,7 @@ Status TextRows::CheckCells(size_t cells) {
     return ShapeOf(1).status();
   }
   if (cells == cells_) return OkStatus();
-  return InvalidArgument(Where(), ": found ", cells, " values, wanted ", cells_,
+  return InvalidArgument(Where(), ": found ", Plural(cells, "value"), ", wanted ", cells_,
                          " as in the lines before");
 }
 
@@ -166,7 +167,7 @@ StatusOr<Shape> TextRows::ShapeOf(int64_t rows) const {
     return Shape(dims);
   }
   if (unknown < 0 && cells == known) return Shape(dims);
-  return InvalidArgument(Where(), ": found ", cells, " values, wanted ", known,
+  return InvalidArgument(Where(), ": found ", Plural(cells, "value"), ", wanted ", known,
                          unknown >= 0 ? " or a multiple" : "", " for a row of ", wanted_);
 }
 

@@ -7,6 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "absl/strings/numbers.h"
+
 namespace tenon::tools {
 namespace {
 
@@ -20,6 +22,18 @@ Status FindShape(const Json& value, DimVector* dims) {
     v = &v->front();
   }
   return OkStatus();
+}
+
+template <typename Number>
+Status DoesNotFit(const Number& number, DType dtype) {
+  return InvalidArgument("found ", number, ", which ", ToString(dtype), " cannot hold");
+}
+
+/// Rounds to a T; false for a finite number that would become infinite.
+template <typename T>
+bool Round(double value, T* out) {
+  *out = static_cast<T>(value);
+  return !std::isfinite(value) || std::isfinite(static_cast<double>(*out));
 }
 
 template <typename T>
@@ -37,14 +51,17 @@ Status ReadElement(const Json& value, T* out) {
     if (!value.is_number()) return InvalidArgument("found ", value.dump(), ", wanted a number");
     if constexpr (std::is_integral_v<T>) {
       if (!value.is_number_integer()) {
+        // One of more than 64 bits is read as a float.
+        const bool is_large = std::abs(value.get<double>()) >= 0x1p63;
+        if (is_large) return DoesNotFit(value.dump(), kDTypeOf<T>);
         return InvalidArgument("found ", value.dump(), ", wanted an integer");
       }
       const bool fits = value.is_number_unsigned() ? std::in_range<T>(value.get<uint64_t>())
                                                    : std::in_range<T>(value.get<int64_t>());
-      if (!fits) return InvalidArgument("found ", value.dump(), ", which the dtype cannot hold");
+      if (!fits) return DoesNotFit(value.dump(), kDTypeOf<T>);
       *out = static_cast<T>(value.get<int64_t>());
-    } else {
-      *out = static_cast<T>(value.get<double>());
+    } else if (!Round(value.get<double>(), out)) {
+      return DoesNotFit(value.dump(), kDTypeOf<T>);
     }
   }
   return OkStatus();
@@ -76,10 +93,10 @@ Status ConvertElements(const Tensor& from, Tensor* to) {
       }
       *out++ = value == 1;
     } else if constexpr (!std::is_integral_v<To>) {
-      *out++ = static_cast<To>(static_cast<double>(value));
+      if (!Round(static_cast<double>(value), out++)) return DoesNotFit(value, to->dtype());
     } else if constexpr (std::is_integral_v<From>) {
       if (!std::in_range<To>(value)) {
-        return InvalidArgument("found ", value, ", which ", ToString(to->dtype()), " cannot hold");
+        return DoesNotFit(value, to->dtype());
       }
       *out++ = static_cast<To>(value);
     } else {
@@ -115,12 +132,30 @@ std::string WithJsonBooleans(std::string_view text) {
   return result;
 }
 
+/// The first number that no double holds, of which JSON says no more than that it is a mistake; ""
+/// where there is none.
+std::string TooLargeNumber(std::string_view text) {
+  bool quoted = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '"' && (i == 0 || text[i - 1] != '\\')) quoted = !quoted;
+    if (quoted || (text[i] != '-' && !std::isdigit(static_cast<unsigned char>(text[i])))) continue;
+    const std::string_view number =
+        text.substr(i, text.find_first_not_of("+-.0123456789eE", i) - i);
+    double value = 0;
+    if (absl::SimpleAtod(ToAbsl(number), &value) && std::isinf(value)) return std::string(number);
+    i += number.size() - 1;
+  }
+  return "";
+}
+
 }  // namespace
 
 StatusOr<Tensor> ReadLiteral(std::string_view text, DType dtype) {
   Json json = ParseLiteral(text);
   if (json.is_discarded()) json = ParseLiteral(WithJsonBooleans(text));
   if (json.is_discarded()) {
+    const std::string number = TooLargeNumber(text);
+    if (!number.empty()) return DoesNotFit(number, dtype);
     return InvalidArgument(
         "cannot read '", text,
         "'; wanted FILE.npy, FILE.npz:KEY, FILE.csv, - (the standard input), or a "

@@ -265,7 +265,9 @@ class Fitter {
       });
       if (!any) {
         fitted_.level_sums = fitted_.model->LevelSumsOf(sums);
-        fitted_.model->Settle(sums, fitted_.totals.num_rows);
+        fitted_.model->Settle(
+            sums, fitted_.totals.num_rows,
+            options_.stream ? ColumnUnits::kDeviations : ColumnUnits::kPowersOfTwo);
         return OkStatus();
       }
       fitted_.model->LeaveOut(out);

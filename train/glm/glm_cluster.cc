@@ -2,7 +2,6 @@
 #include "train/glm/glm_cluster.h"
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <memory>
 #include <thread>
@@ -21,17 +20,17 @@ namespace {
 
 constexpr char kEnded[] = "the fit has ended";
 constexpr std::chrono::seconds kChiefPause{1};
-/// A chief that starts needs some time, and so does one that is started again.
-constexpr std::chrono::seconds kChiefDeadline{60};
 /// Failures one after the other, with no pass between them, until a fit is given up.
 constexpr int kMostFailures = 10;
 
 bool IsChief(const std::string& job, int task) { return job == kWorkerJob && task == 0; }
 
-/// Ends a server when its chief is gone.
+/// Ends a server when its chief has not come, or is gone, for so long as `options` have it: the
+/// start-up deadline; at once when one of both lacks the other's token.
 class ChiefWatch {
  public:
-  ChiefWatch(Server& server, Clock& clock) : server_(server), clock_(clock) {
+  ChiefWatch(Server& server, const ServerOptions& options)
+      : server_(server), clock_(*options.clock), deadline_(options.start_up_deadline) {
     watcher_ = std::jthread([this] { Watch(); });
   }
   ~ChiefWatch() {
@@ -39,22 +38,33 @@ class ChiefWatch {
     has_ended_ = true;
     ended_.NotifyAll();
   }
-  /// Whether it has ended the server.
-  bool is_gone() const { return is_gone_; }
+  /// Why it has ended the server; OK when it has not.
+  Status verdict() {
+    MutexLock lock(mu_);
+    return verdict_;
+  }
 
  private:
   void Watch() {
     Clock::Time heard = clock_.Now();
     while (!EndsWithin(kChiefPause)) {
+      const Status life = server_.AskIfAlive(kWorkerJob, 0);
+      if (life.code() == StatusCode::kUnauthenticated) return End(life);
       // Who answers late is busy or slow, and is there.
-      const bool is_there = server_.AskIfAlive(kWorkerJob, 0).code() != StatusCode::kUnavailable;
       const Clock::Time now = clock_.Now();
-      if (is_there) heard = now;
-      if (now - heard < kChiefDeadline) continue;
-      is_gone_ = true;
-      server_.Shutdown();
-      return;
+      if (life.code() != StatusCode::kUnavailable) heard = now;
+      if (now - heard < deadline_) continue;
+      return End(Unavailable("the chief, ", TaskName(kWorkerJob, 0), ", has not answered for ",
+                             deadline_.count() / 1000.0, " s: ", Message(life)));
     }
+  }
+
+  void End(Status verdict) {
+    {
+      MutexLock lock(mu_);
+      verdict_ = std::move(verdict);
+    }
+    server_.Shutdown();
   }
 
   bool EndsWithin(Clock::Duration pause) {
@@ -67,22 +77,20 @@ class ChiefWatch {
 
   Server& server_;
   Clock& clock_;
-  std::atomic<bool> is_gone_ = false;
+  const std::chrono::milliseconds deadline_;
   Mutex mu_;
   CondVar ended_;
   bool has_ended_ ABSL_GUARDED_BY(mu_) = false;
+  Status verdict_ ABSL_GUARDED_BY(mu_);
   std::jthread watcher_;  // behind what it uses
 };
 
 Status ServeChief(Server& server, const ServerOptions& options) {
-  const ChiefWatch watch(server, *options.clock);
+  ChiefWatch watch(server, options);
   server.WaitForShutdown();
   const std::string why = server.why_it_ended();
   if (why == kEnded) return OkStatus();
-  if (watch.is_gone()) {
-    return Unavailable("the chief, ", TaskName(kWorkerJob, 0), ", has not answered for ",
-                       kChiefDeadline.count(), " s");
-  }
+  TENON_RETURN_IF_ERROR(watch.verdict());
   return Aborted(why);
 }
 

@@ -105,7 +105,7 @@ std::vector<Output> GradientAccumulation::Finish(std::vector<Output> updates) {
       means.push_back({MeanOf(g), g.variable});
     }
     const ControlDependencies taken(
-        {optimizer_.ApplyGradients(means, {.global_step = global_step_})});
+        {optimizer_.ApplyGradients(optimizer_.Combine(means), {.global_step = global_step_})});
     std::vector<Output> resets = {ChangeVariable(count, "Assign", Number(0))};
     for (const GradientAndVariable& mean : means) {
       const ColocateWith beside(mean.variable.ref);

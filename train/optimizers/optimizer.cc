@@ -131,7 +131,7 @@ std::vector<GradientAndVariable> Optimizer::ComputeGradients(
       SparseGradients(loss, xs, {.grad_ys = grad_ys, .allow_unconnected = true});
   std::vector<GradientAndVariable> result;
   for (size_t i = 0; i < xs.size(); ++i) result.push_back({gradients[i], (*variables)[i]});
-  return result;
+  return Combine(std::move(result));
 }
 
 Node* Optimizer::ApplyGradients(const std::vector<GradientAndVariable>& gradients,

@@ -69,10 +69,18 @@ class Optimizer {
   virtual ~Optimizer() = default;
 
   /// Adds the gradients of `loss`, one entry a variable, in their order; sparse for a variable that
-  /// is only gathered from. The mistake is InvalidArgument when there is no variable, when one of
-  /// those given is of no Variable of the graph, and as SparseGradients has it.
-  virtual std::vector<GradientAndVariable> ComputeGradients(
-      const Output& loss, const ComputeGradientsOptions& options = {});
+  /// is only gathered from; as Combine leaves them. The mistake is InvalidArgument when there is no
+  /// variable, when one of those given is of no Variable of the graph, and as SparseGradients has
+  /// it.
+  std::vector<GradientAndVariable> ComputeGradients(const Output& loss,
+                                                    const ComputeGradientsOptions& options = {});
+
+  /// Adds what becomes of the gradients of this process before they are applied, such as the mean
+  /// with those of others. ComputeGradients does it; an optimizer around this one that adds up the
+  /// gradients of several steps does it with the sums.
+  virtual std::vector<GradientAndVariable> Combine(std::vector<GradientAndVariable> gradients) {
+    return gradients;
+  }
 
   /// Adds the updates of the variables that have a gradient. The node runs one training step. The
   /// mistake is InvalidArgument when no variable has one. Control dependencies that are entered

@@ -128,8 +128,8 @@ StatusOr<std::map<std::string, Tensor>> SavedModelBundle::Run(
   if (found == signatures.end()) {
     std::vector<std::string> names;
     for (const auto& [name, unused] : signatures) names.push_back(StrCat("'", name, "'"));
-    return NotFound("the model has no signature '", signature, "', but ",
-                    names.empty() ? "none" : Join(names, ", "));
+    return NotFound("the model has no signature '", signature, "', ",
+                    names.empty() ? "nor any other" : StrCat("but ", Join(names, ", ")));
   }
   const LoadedSignature& call = found->second;
   Session::Feeds feeds;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/build/loop_frame.h"
+#include "core/device/communicator.h"
 #include "core/device/device_name.h"
 #include "core/op/op_traits.h"
 #include "distributed/protocol/server.h"
@@ -88,7 +89,7 @@ StatusOr<std::unique_ptr<MonitoredTrainingSession>> MonitoredTrainingSession::St
       }
       return session;
     }
-    if (!IsRecoverable(opened) || session->ShouldStop()) return opened;
+    if (!session->Recovers(opened) || session->ShouldStop()) return opened;
     const StopSignal::EndsAtOnce ends;
     TENON_RETURN_IF_ERROR(session->Pause(opened));
   }
@@ -190,8 +191,10 @@ Status MonitoredTrainingSession::ProbeDirectory() const {
 
 Status MonitoredTrainingSession::Open() {
   const auto open = [&] {
-    return options_.server == nullptr ? MakeLocalSession(graph_, {.clock = options_.clock})
-                                      : options_.server->MakeSession(graph_);
+    return options_.server == nullptr
+               ? MakeLocalSession(graph_,
+                                  {.clock = options_.clock, .communicator = options_.communicator})
+               : options_.server->MakeSession(graph_);
   };
   {
     std::optional<StopSignal::EndsAtOnce> ends;
@@ -204,6 +207,10 @@ Status MonitoredTrainingSession::Open() {
     TENON_ASSIGN_OR_RETURN(global_step_, context.ReadGlobalStep());
     for (const auto& hook : hooks_) {
       TENON_RETURN_IF_ERROR(hook->AfterCreateSession(context, global_step_));
+      if (options_.communicator != nullptr) {
+        // The hook may have given the variables the values of rank 0.
+        TENON_ASSIGN_OR_RETURN(global_step_, context.ReadGlobalStep());
+      }
     }
     // A hook that waited for others' end has let them go on.
     if (stop_) {
@@ -302,6 +309,21 @@ Status MonitoredTrainingSession::RunOnce(const StepFeeds& feeds, const StepTenso
   return OkStatus();
 }
 
+void MonitoredTrainingSession::EndOfData(const Status& why) {
+  stop_ = has_ended_ = true;
+  if (options_.communicator != nullptr) {
+    has_ended_together_ = true;
+    const Status together = options_.communicator->BeginAnew(why);
+    if (!together.ok() && options_.notice) {
+      options_.notice(StrCat("the data are at their end, and the ranks do not go on together: ",
+                             OneLine(together.ToString())));
+    }
+  }
+  if (session_ == nullptr) return;
+  // The last whole step may have read the counter before it counted itself.
+  if (const StatusOr<int64_t> step = Context().ReadGlobalStep(); step.ok()) global_step_ = *step;
+}
+
 Status MonitoredTrainingSession::Watched(const std::function<Status()>& run) {
   // A session of this process alone would take its variables with it.
   std::function<void()> give_up = [this] { session_->Close().IgnoreError(); };
@@ -324,8 +346,8 @@ Status MonitoredTrainingSession::Recovering(const std::function<Status()>& attem
       recoveries_ = 0;
       return status;
     }
-    if (status.code() == StatusCode::kOutOfRange) stop_ = true;
-    if (!IsRecoverable(status)) return status;
+    if (status.code() == StatusCode::kOutOfRange) EndOfData(status);
+    if (!Recovers(status)) return status;
     EndSession().IgnoreError();
     if (ShouldStop()) return status;
     const StopSignal::EndsAtOnce ends;
@@ -339,7 +361,7 @@ StatusOr<std::vector<Tensor>> MonitoredTrainingSession::Run(const StepFeeds& fee
   std::vector<Tensor> fetched;
   TENON_RETURN_IF_ERROR(CheckGoesOn());
   TENON_RETURN_IF_ERROR(Recovering([&] { return RunOnce(feeds, fetches, targets, &fetched); }));
-  has_ended_ = stop_;
+  has_ended_ = has_ended_together_ = stop_;
   return fetched;
 }
 
@@ -361,6 +383,8 @@ Status MonitoredTrainingSession::CheckGoesOn() {
                               "step ", global_step_, "; ask ShouldStop before each step");
   }
   if (signal_ == nullptr || StopSignal::received() == 0 || closed_) return OkStatus();
+  // Ranks agree first on the step that is their last, which may be some steps away.
+  if (options_.communicator != nullptr) return OkStatus();
   const Clock::Time now = options_.clock->Now();
   if (!signalled_) signalled_ = now;
   if (now - *signalled_ < options_.interrupted_step_limit) return OkStatus();
@@ -415,9 +439,14 @@ Status MonitoredTrainingSession::Close() {
   stop_ = true;
   if (session_ == nullptr) return OkStatus();
   Status status = End();
+  if (options_.communicator != nullptr && !has_ended_together_ && status.ok()) {
+    // The steps have ended on this rank alone, perhaps: the others are told.
+    return options_.communicator->BeginAnew(
+        OutOfRange("its training has ended, at step ", global_step_));
+  }
   // What was trained since the last checkpoint is worth another try.
   const int64_t trained = global_step_;
-  while (IsRecoverable(status)) {
+  while (Recovers(status)) {
     TENON_RETURN_IF_ERROR(Pause(status));
     status = Open();
     if (!status.ok()) continue;

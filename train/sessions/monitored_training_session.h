@@ -19,6 +19,7 @@
 
 namespace tenon {
 
+class Communicator;
 class Server;
 
 /// Options of MonitoredTrainingSession, by name.
@@ -58,6 +59,12 @@ struct MonitoredTrainingSessionOptions {
   /// and Run is Cancelled; where a task does not answer, the process ends by the signal. In a
   /// process alone the step is waited for, which is said as often.
   std::chrono::milliseconds interrupted_step_limit{5000};
+  /// The ranks that the steps of a training by allreduce speak to; must outlive it. The session is
+  /// then in this process, and a step that fails is not run again; signals are up to the hooks
+  /// (KeepRanksInStep). Only rank 0 is given a checkpoint_dir. When the data of one rank have come
+  /// to their end, or it calls Close, the present step is the last one of all: Run is OutOfRange on
+  /// each, none has applied that step, and the ranks can speak to each other again.
+  Communicator* communicator = nullptr;
   /// Gets lines for people, from any thread; may be null.
   std::function<void(const std::string& line)> notice = {};
   /// The clock by which it waits and measures, what it starts threads by, and where its hooks have
@@ -92,12 +99,15 @@ class MonitoredTrainingSession {
 
   /// Whether training is to end: a hook or a signal has asked for it, or a step has found the end
   /// of its data.
-  bool ShouldStop() const { return stop_ || StopSignal::received() != 0; }
+  bool ShouldStop() const {
+    return stop_ || (options_.communicator == nullptr && StopSignal::received() != 0);
+  }
   void RequestStop() { stop_ = true; }
 
   /// A step, with those of the hooks. OutOfRange, at the end of the data, makes ShouldStop true.
-  /// FailedPrecondition after a step that ended with ShouldStop true. Where a signal is the reason
-  /// steps go on for `interrupted_step_limit`; then the chief saves, and Run is Cancelled.
+  /// FailedPrecondition after the end of the data, and after a step that ended with ShouldStop
+  /// true. Where a signal is the reason steps go on for `interrupted_step_limit`; then the chief
+  /// saves, and Run is Cancelled.
   StatusOr<std::vector<Tensor>> Run(const StepFeeds& feeds, const StepTensors& fetches,
                                     const StepTensors& targets = {});
   /// The same for one fetch; see Session::Run.
@@ -150,12 +160,18 @@ class MonitoredTrainingSession {
   }
   /// Closes the session and tells the hooks.
   Status EndSession();
+  /// Whether a new session may help. The connections of ranks that have failed stay so.
+  bool Recovers(const Status& error) const {
+    return options_.communicator == nullptr && IsRecoverable(error);
+  }
   /// Waits before the next recovery; `error` when there is to be none.
   Status Pause(const Status& error);
   /// The step, prepared; a traced one is too.
   StatusOr<PreparedStep*> StepFor(const Session::Feeds& feeds,
                                   const std::vector<std::string>& fetches,
                                   const std::vector<std::string>& targets);
+  /// The end of the data: training is to end, on all ranks together.
+  void EndOfData(const Status& why);
   /// Runs a step, which is given up when it takes long after a signal.
   Status Watched(const std::function<Status()>& run);
   /// The error of a step that is asked for when training is to have ended.
@@ -189,7 +205,8 @@ class MonitoredTrainingSession {
   int recoveries_ = 0;
   std::unique_ptr<SignalWatch> watch_;  // null when signals do not stop it
   bool given_up_ = false;
-  bool has_ended_ = false;                // a step has ended with ShouldStop true
+  bool has_ended_ = false;                // no Run is to follow: see its FailedPrecondition
+  bool has_ended_together_ = false;       // the other ranks know of it
   std::optional<Clock::Time> signalled_;  // the first step after that
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/sync/sync_replicas.h"
 
+#include "core/base/plural.h"
 #include "ops/array/array_ops.h"
 #include "ops/array/constants.h"
 #include "ops/control_flow/control_flow_ops.h"
@@ -277,14 +278,14 @@ Status CheckOptions(const SyncReplicasOptions& o) {
   }
   if (o.replicas_to_aggregate < 0 || o.replicas_to_aggregate > o.total_num_replicas) {
     return InvalidArgument("replicas_to_aggregate = ", o.replicas_to_aggregate,
-                           " must be at most the ", o.total_num_replicas, " workers");
+                           " must be at most the ", Plural(o.total_num_replicas, "worker"));
   }
   if (o.deterministic_shards < 0) {
     return InvalidArgument("deterministic_shards = ", o.deterministic_shards, " is negative");
   }
   if (o.deterministic_shards > 0 && o.deterministic_shards % o.total_num_replicas != 0) {
     return InvalidArgument("deterministic_shards = ", o.deterministic_shards,
-                           " must be a multiple of the ", o.total_num_replicas, " workers");
+                           " must be a multiple of the ", Plural(o.total_num_replicas, "worker"));
   }
   return OkStatus();
 }

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "distributed/grpc/rpc/host_address.h"
 
+#include <arpa/inet.h>
 #include <netdb.h>
 
 #include <algorithm>
 #include <cstring>
 #include <memory>
+
+#include "core/base/strings.h"
 
 namespace tenon {
 
@@ -27,6 +30,13 @@ bool HostAddress::IsAny() const {
 
 bool HostAddress::IsLoopback() const {
   return is_v6() ? IN6_IS_ADDR_LOOPBACK(&v6().sin6_addr) : ntohl(v4().sin_addr.s_addr) >> 24 == 127;
+}
+
+std::string HostAddress::ToString() const {
+  char text[INET6_ADDRSTRLEN] = "";
+  const void* const address = is_v6() ? static_cast<const void*>(&v6().sin6_addr) : &v4().sin_addr;
+  inet_ntop(family(), address, text, sizeof(text));
+  return is_v6() ? StrCat("[", text, "]:", port()) : StrCat(text, ":", port());
 }
 
 void HostAddress::set_port(int port) {
@@ -63,6 +73,8 @@ StatusOr<std::vector<HostAddress>> ResolveHost(const std::string& host) {
   if (addresses.empty()) return Unavailable("it has no address of IPv4 or IPv6");
   return addresses;
 }
+
+std::string HostOf(const std::string& address) { return address.substr(0, address.rfind(':')); }
 
 bool IsLoopback(const std::string& address) {
   const auto addresses = ResolveHost(address.substr(0, address.rfind(':')));

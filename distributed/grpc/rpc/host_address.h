@@ -22,6 +22,8 @@ class HostAddress {
   bool is_v6() const { return at_.ss_family == AF_INET6; }
   bool IsAny() const;
   bool IsLoopback() const;
+  /// "10.0.0.1:4711", "[::1]:4711".
+  std::string ToString() const;
   int port() const { return ntohs(is_v6() ? v6().sin6_port : v4().sin_port); }
   void set_port(int port);
 
@@ -42,6 +44,9 @@ class HostAddress {
 /// The addresses of `host`, a name or an address, one of IPv6 in brackets or without; each once and
 /// without a port. Unavailable, with the resolver's reason, when there are none.
 StatusOr<std::vector<HostAddress>> ResolveHost(const std::string& host);
+
+/// The host of "host:port".
+std::string HostOf(const std::string& address);
 
 /// Whether the host of "host:port" is this machine alone: every address that it has is a loopback
 /// one. False when it cannot be resolved.

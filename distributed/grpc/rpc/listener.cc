@@ -96,7 +96,9 @@ StatusOr<int> Listener::Listen(const std::string& host, int port, Take take) {
     error = ListenAtAll(*addresses, port, &sockets);
   }
   if (error != 0) {
-    return Unavailable("cannot listen at ", host, ":", port, ": ", std::strerror(error));
+    return Unavailable(
+        "cannot listen at ", host, ":", port, ": ", std::strerror(error),
+        error == EADDRNOTAVAIL ? ": no network interface of this machine has it" : "");
   }
   for (const int socket : sockets) {
     polled_.push_back({socket, POLLIN, 0});
@@ -178,8 +180,19 @@ void Listener::LetIn(const grpc::ServerContextBase& call) {
 }
 
 void Listener::Refused(const grpc::ServerContextBase& call) {
-  const std::string line = connections_.Refuse(call.peer(), clock_.Now());
+  const Clock::Time now = clock_.Now();
+  std::string line = connections_.Refuse(call.peer(), now);
+  if (line.empty() && TakeNoticeOfCalls(now)) {
+    line = StrCat("refused a call from ", call.peer(), ": it does not carry this job's token");
+  }
   if (!line.empty() && notice_ != nullptr) notice_(line);
+}
+
+bool Listener::TakeNoticeOfCalls(Clock::Time now) {
+  MutexLock lock(mu_);
+  if (now < next_notice_of_calls_) return false;
+  next_notice_of_calls_ = now + kNoticePause;
+  return true;
 }
 
 void Listener::NoticeRefusal(const std::string& why) {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/base/clock.h"
+#include "core/base/mutex.h"
 #include "core/base/status.h"
 #include "distributed/grpc/rpc/connections.h"
 
@@ -42,7 +43,8 @@ class Listener {
   /// Listens no more. What was handed on stays open.
   void Stop();
 
-  /// What became of a call: it was let in, or refused for want of credentials.
+  /// A call was let in, or refused for want of credentials, of which people get a line every few
+  /// seconds.
   void LetIn(const grpc::ServerContextBase& call);
   void Refused(const grpc::ServerContextBase& call);
   int64_t num_connections() { return connections_.num_open(); }
@@ -51,6 +53,8 @@ class Listener {
   void Run();
   void AcceptFrom(int listening, const Take& take);
   void NoticeRefusal(const std::string& why);
+  /// Whether a line about refused calls is due; then the next one is due some time later.
+  bool TakeNoticeOfCalls(Clock::Time now);
 
   Clock& clock_;
   Connections connections_;
@@ -60,6 +64,8 @@ class Listener {
   std::vector<pollfd> polled_;
   std::vector<Take> takers_;
   int stop_ = -1;
+  Mutex mu_;
+  Clock::Time next_notice_of_calls_ ABSL_GUARDED_BY(mu_);
   std::jthread thread_;
   // For the thread alone.
   int spare_ = -1;

@@ -2,7 +2,6 @@
 #include "distributed/grpc/rpc/poller.h"
 
 #include <absl/synchronization/mutex.h>
-#include <grpcpp/alarm.h>
 
 #include "runtime/device/deferral.h"
 
@@ -12,7 +11,8 @@ namespace {
 /// An alarm: the queue's way to run something where it is polled.
 class Posted final : public Completion {
  public:
-  explicit Posted(std::function<void()> task) : task_(std::move(task)) {}
+  explicit Posted(std::function<void(grpc::Alarm*)> task) : task_(std::move(task)) {}
+  grpc::Alarm* alarm() { return &alarm_; }
   void Start(grpc::CompletionQueue* queue, std::chrono::milliseconds delay) {
     const gpr_timespec wait = gpr_time_from_millis(delay.count(), GPR_TIMESPAN);
     alarm_.Set(queue,
@@ -21,12 +21,12 @@ class Posted final : public Completion {
                tag());
   }
   void Complete(bool) override {
-    task_();
+    task_(&alarm_);
     delete this;
   }
 
  private:
-  const std::function<void()> task_;
+  const std::function<void(grpc::Alarm*)> task_;
   grpc::Alarm alarm_;
 };
 
@@ -50,12 +50,25 @@ Poller::Poller(std::unique_ptr<grpc::CompletionQueue> queue, ThreadPool& pool, C
 }
 
 Poller::~Poller() {
+  {
+    MutexLock lock(mu_);
+    for (grpc::Alarm* const alarm : waiting_) alarm->Cancel();
+  }
   queue_->Shutdown();
   pool_.WaitUntilWatched();
 }
 
 void Poller::PostAfter(std::chrono::milliseconds delay, std::function<void()> task) {
-  (new Posted(std::move(task)))->Start(queue_.get(), delay);
+  auto* const posted = new Posted([this, task = std::move(task)](grpc::Alarm* alarm) {
+    {
+      MutexLock lock(mu_);
+      waiting_.erase(alarm);
+    }
+    task();
+  });
+  MutexLock lock(mu_);
+  waiting_.insert(posted->alarm());
+  posted->Start(queue_.get(), delay);
 }
 
 }  // namespace tenon

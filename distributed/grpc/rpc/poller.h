@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <grpcpp/alarm.h>
 #include <grpcpp/completion_queue.h>
 
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <set>
 #include <vector>
 
 #include "core/base/clock.h"
+#include "core/base/mutex.h"
 #include "distributed/grpc/rpc/handover.h"
 #include "runtime/device/thread_pool.h"
 
@@ -50,7 +53,7 @@ class Poller {
   void Post(std::function<void()> task) {
     PostAfter(std::chrono::milliseconds(0), std::move(task));
   }
-  /// Runs `task` that much later; before the poller ends in any case.
+  /// Runs `task` that much later, or as soon as the poller begins to end.
   void PostAfter(std::chrono::milliseconds delay, std::function<void()> task);
 
  private:
@@ -58,6 +61,8 @@ class Poller {
   ThreadPool& pool_;
   Clock& clock_;
   std::vector<std::function<void()>> starts_;  // of the thread that polls
+  Mutex mu_;
+  std::set<grpc::Alarm*> waiting_ ABSL_GUARDED_BY(mu_);  // for tasks of later
 };
 
 }  // namespace tenon

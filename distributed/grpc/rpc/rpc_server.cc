@@ -73,19 +73,19 @@ void ServedRpc::OnEvent(Event event, bool ok) {
 }
 
 void ServedRpc::OnAccepted() {
-  if (!HasToken(server_.credentials_, context_) &&
-      !(server_.loopback_is_free_ && IsFromLoopback(context_))) {
+  const auto method = server_.methods_.find(context_.method());
+  const bool is_known = method != server_.methods_.end();
+  if (HasToken(server_.credentials_, context_) ||
+      (server_.loopback_is_free_ && IsFromLoopback(context_))) {
+    server_.listener_.LetIn(context_);
+  } else if (!is_known || !method->second.is_open) {
     server_.listener_.Refused(context_);
     return End(Status(StatusCode::kUnauthenticated, "the call does not carry this job's token"));
   }
-  server_.listener_.LetIn(context_);
   if (const int64_t calls = server_.num_calls(); calls > server_.limits_.calls) {
     return End(ResourceExhausted("the server answers ", calls, " calls, more than it may"));
   }
-  const auto method = server_.methods_.find(context_.method());
-  if (method == server_.methods_.end()) {
-    return End(Unimplemented("this server has no method ", context_.method()));
-  }
+  if (!is_known) return End(Unimplemented("this server has no method ", context_.method()));
   if (!method->second.is_stream) return stream_.Read(&request_, read_.tag());
   bool too_late = false;
   {
@@ -116,6 +116,10 @@ void RpcServer::HandleStream(const std::string& method, Handler handler) {
 }
 void RpcServer::HandleRaw(const std::string& method, Handler handler) {
   methods_[method] = {false, std::move(handler)};
+}
+
+void RpcServer::OpenToAnybody(const std::string& method) {
+  methods_.find(method)->second.is_open = true;
 }
 
 StatusOr<int> RpcServer::ListenFor(const std::string& host, int port,

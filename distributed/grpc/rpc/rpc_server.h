@@ -97,6 +97,10 @@ class RpcServer {
   template <typename Request, typename Response, typename Fn>
   void Handle(const std::string& method, Fn fn);
 
+  /// Callers of this method, which has a handler, need no token. They stay strangers to the
+  /// listener. Before Start.
+  void OpenToAnybody(const std::string& method);
+
   /// Listens there, for callers with the credentials; see Listener. Returns the port. Before Start.
   StatusOr<int> Listen(const std::string& host, int port);
   /// Also listens at loopback, to clients of this machine and without credentials.
@@ -116,6 +120,7 @@ class RpcServer {
   struct Method {
     bool is_stream;
     Handler handler;
+    bool is_open = false;
   };
 
   StatusOr<int> ListenFor(const std::string& host, int port,

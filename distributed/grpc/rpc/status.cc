@@ -40,31 +40,38 @@ Status FromGrpc(const grpc::Status& status) {
   return Status(static_cast<StatusCode>(status.error_code()), status.error_message());
 }
 
+std::string_view ConnectionHint(std::string_view said, bool has_tls) {
+  const auto says = [&](std::string_view text) { return said.find(text) != std::string::npos; };
+  if (says("C-ares") || says("DNS resolution failed")) {
+    return "; no address is known for that host";
+  }
+  if (has_tls && (says("SSL") || says("handshake"))) {
+    return "; perhaps the server does not use TLS, or another authority's certificates";
+  }
+  if (has_tls && says("Socket closed")) {
+    return "; perhaps the server does not accept this side's certificate";
+  }
+  if (!has_tls && says("Socket closed")) {
+    return "; perhaps the server wants TLS (--tls_cert, --tls_key, --tls_ca)";
+  }
+  if (says("SETTINGS frame")) {
+    return "; it takes connections but does not answer: it hangs, or is no server of Tenon's or "
+           "TensorFlow's";
+  }
+  return says("HTTP/2") || says("http1") ? "; it is no server of Tenon's or TensorFlow's" : "";
+}
+
 Status ConnectionError(const grpc::Status& status, const std::string& address,
                        const Credentials& credentials) {
   const std::string& said = status.error_message();
-  const auto says = [&](std::string_view text) { return said.find(text) != std::string::npos; };
   if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) {
     return DeadlineExceeded(address,
                             " takes connections but did not answer in time: it hangs, or is ",
                             "no server of Tenon's or TensorFlow's");
   }
   if (status.error_code() != grpc::StatusCode::UNAVAILABLE) return FromGrpc(status);
-  std::string_view hint;
-  if (says("C-ares") || says("DNS resolution failed")) {
-    hint = "; no address is known for that host";
-  } else if (credentials.has_tls() && (says("SSL") || says("handshake"))) {
-    hint = "; perhaps the server does not use TLS, or another authority's certificates";
-  } else if (!credentials.has_tls() && says("Socket closed")) {
-    hint = "; perhaps the server wants TLS (--tls_cert, --tls_key, --tls_ca)";
-  } else if (says("SETTINGS frame")) {
-    hint =
-        "; it takes connections but does not answer: it hangs, or is no server of Tenon's or "
-        "TensorFlow's";
-  } else if (says("HTTP/2") || says("http1")) {
-    hint = "; it is no server of Tenon's or TensorFlow's";
-  }
-  return Unavailable("the server at ", address, " is unavailable: ", said, hint);
+  return Unavailable("the server at ", address, " is unavailable: ", said,
+                     ConnectionHint(said, credentials.has_tls()));
 }
 
 }  // namespace tenon

@@ -4,6 +4,7 @@
 #include <grpcpp/support/status.h>
 
 #include <string>
+#include <string_view>
 
 #include "core/base/status.h"
 #include "distributed/protocol/credentials.h"
@@ -18,6 +19,10 @@ std::string WireMessage(const Status& status);
 /// it travels in a header.
 grpc::Status ToGrpc(const Status& status);
 Status FromGrpc(const grpc::Status& status);
+
+/// The possible reason of a connection's error that gRPC words so, as the end of a sentence for
+/// people; or nothing.
+std::string_view ConnectionHint(std::string_view said, bool has_tls);
 
 /// The error of a call to the server at `address` that did not get through, with the address and
 /// what may be the reason; other errors as they are. `credentials` are those of this side.

@@ -67,7 +67,10 @@ std::vector<char> Bytes(size_t count) {
 
 class CudaDriverTest : public ::testing::Test {
  protected:
-  ~CudaDriverTest() override { fake::FailWith(cudaSuccess); }
+  ~CudaDriverTest() override {
+    fake::FailWith(cudaSuccess);
+    fake::FailPinnedMemory(false);
+  }
 
   void Start(const GpuOptions& options = {}) {
     auto driver = CudaDriver::Make(0, "0 (Fake GPU)", options);
@@ -303,9 +306,9 @@ TEST_F(CudaDriverTest, ACheckWithoutMemoryIsAnErrorOfItsStep) {
   StreamDevice device("/device:GPU:0", kCuda, *driver_, driver_->memory_limit(),
                       std::make_shared<ResourceStore>());
   const auto describe = [](uint64_t word) { return InvalidArgument("found ", word); };
-  fake::FailWith(cudaErrorMemoryAllocation);
+  fake::FailPinnedMemory(true);
   const RunCheck without_memory = device.AddCheck(1, describe);
-  fake::FailWith(cudaSuccess);
+  fake::FailPinnedMemory(false);
   ASSERT_NE(without_memory.word, nullptr);
   EXPECT_NE(*device.FailureOf(1)->word, 0);
   const RunCheck with_memory = device.AddCheck(2, describe);
@@ -314,9 +317,9 @@ TEST_F(CudaDriverTest, ACheckWithoutMemoryIsAnErrorOfItsStep) {
   // A step of which only a later check is without fails too, and its updates know.
   device.AddCheck(3, describe);
   EXPECT_EQ(*device.FailureOf(3)->word, 0);
-  fake::FailWith(cudaErrorMemoryAllocation);
+  fake::FailPinnedMemory(true);
   device.AddCheck(3, describe);
-  fake::FailWith(cudaSuccess);
+  fake::FailPinnedMemory(false);
   EXPECT_NE(*device.FailureOf(3)->word, 0);
   const auto end = [&](int64_t step) {
     Status result = Internal("not called");

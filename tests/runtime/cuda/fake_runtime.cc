@@ -102,6 +102,7 @@ namespace {
 
 std::atomic<cudaError_t> failure{cudaSuccess};
 std::atomic<cudaError_t> capture_failure{cudaSuccess};
+std::atomic<bool> pinned_memory_fails{false};
 std::atomic<int64_t> pageable_copies{0};
 std::atomic<int64_t> right_peer_copies{0}, wrong_peer_copies{0};
 thread_local cudaError_t last_error = cudaSuccess;
@@ -181,6 +182,7 @@ void Gate::Open() {
 }
 
 void FailWith(cudaError_t error) { failure = error; }
+void FailPinnedMemory(bool fails) { pinned_memory_fails = fails; }
 void FailNextCapture(cudaError_t error) { capture_failure = error; }
 int64_t PageableCopies() { return pageable_copies; }
 PeerCopies CountPeerCopies() { return {right_peer_copies, wrong_peer_copies}; }
@@ -346,6 +348,7 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const vo
 }
 cudaError_t cudaHostAlloc(void** memory, size_t bytes, unsigned) {
   if (const cudaError_t error = Now(); error != cudaSuccess) return error;
+  if (pinned_memory_fails) return Result(cudaErrorMemoryAllocation);
   *memory = NewBlock(bytes, cudaMemoryTypeHost);
   return cudaSuccess;
 }

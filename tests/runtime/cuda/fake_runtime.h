@@ -31,6 +31,9 @@ class Gate {
 /// From now on everything that is queued or asked fails with `error`; cudaSuccess ends that.
 void FailWith(cudaError_t error);
 
+/// From now on allocations of pinned memory fail, and nothing else; `false` ends that.
+void FailPinnedMemory(bool fails);
+
 /// The next capture of a stream ends with that error.
 void FailNextCapture(cudaError_t error);
 

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/plural.h"
 #include "core/base/strings.h"
 #include "train/glm/inference/describe_penalty.h"
 #include "train/glm/inference/describe_stream.h"
@@ -256,8 +257,9 @@ class FitDescriber {
       result_->warnings.push_back(WarningOf(level));
     }
     if (num_left_out > kWarnedLevels) {
-      result_->warnings.push_back(
-          StrCat(num_left_out - kWarnedLevels, " more levels are left out like these"));
+      result_->warnings.push_back(StrCat(Plural(static_cast<int64_t>(num_left_out - kWarnedLevels),
+                                                "more level is", "more levels are"),
+                                         " left out like these"));
     }
   }
 

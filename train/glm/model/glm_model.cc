@@ -13,6 +13,9 @@
 namespace tenon {
 namespace {
 
+/// The largest power of two that is not above `x`, which is positive.
+double PowerOfTwo(double x) { return std::ldexp(1, std::ilogb(x)); }
+
 /// 0, 1 and so on.
 std::vector<int32_t> AllOf(int64_t count) {
   std::vector<int32_t> all(count);
@@ -286,7 +289,7 @@ void GlmModel::LeaveOut(const std::vector<std::vector<bool>>& left_out) {
   }
 }
 
-void GlmModel::Settle(const GlmSums& sums, double num_rows) {
+void GlmModel::Settle(const GlmSums& sums, double num_rows, ColumnUnits units) {
   design_ = margins_;
   design_.numbers.clear();
   design_.groups = {{}};
@@ -298,16 +301,24 @@ void GlmModel::Settle(const GlmSums& sums, double num_rows) {
     means.push_back(mean);
     deviations.push_back(variance > 0 ? std::sqrt(variance) : 1);
   }
-  std::vector<double> group_scales = {1}, group_centers = {0};
+  std::vector<double> group_scales = {1}, group_centers = {0}, group_deviations = {1};
   for (const FormulaTerm& term : formula_.terms) {
     const std::vector<int64_t> numbers = NumbersOf(term);
     GlmGroup group = {-1, FactorsOf(term)};
     double scale = 1, center = 0;
+    group_deviations.push_back(1);
     if (!numbers.empty()) {
       const auto p = std::find(products_.begin(), products_.end(), numbers) - products_.begin();
-      scale = 1 / deviations[p];
+      const double unit =
+          units == ColumnUnits::kDeviations ? deviations[p] : PowerOfTwo(deviations[p]);
+      scale = 1 / unit;
       // The intercept takes up what centering takes away; nothing else does.
-      if (group.factors.empty() && formula_.has_intercept) center = means[p];
+      if (group.factors.empty() && formula_.has_intercept) {
+        // A center has few binary digits, so that numbers of few digits are centered exactly.
+        const double step = std::ldexp(unit, -20);
+        center = units == ColumnUnits::kDeviations ? means[p] : std::round(means[p] / step) * step;
+      }
+      group_deviations.back() = deviations[p];
       group.number = static_cast<int64_t>(design_.numbers.size());
       design_.numbers.push_back(margins_.numbers[p]);
       design_.numbers.back().scale = scale;
@@ -329,7 +340,7 @@ void GlmModel::Settle(const GlmSums& sums, double num_rows) {
     places_.push_back(place);
     scales_.push_back(group_scales[place.group]);
     centers_.push_back(group_centers[place.group]);
-    deviations_.push_back(1 / scales_.back());
+    deviations_.push_back(group_deviations[place.group]);
   }
 }
 

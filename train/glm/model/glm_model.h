@@ -22,6 +22,13 @@ std::string IntervalName(double low, double high);
 /// The product of the numbers at some places.
 GlmNumber ProductOf(const std::vector<GlmNumber>& numbers, const std::vector<int64_t>& which);
 
+/// In which units a design has its numbers.
+enum class ColumnUnits : uint8_t {
+  kDeviations,   ///< Centered at their means, in standard deviations: as the steps of a stream see
+                 ///< them.
+  kPowersOfTwo,  ///< Near these, so that next to no number is rounded.
+};
+
 /// A formula over a table: the design of its passes, and the columns that have coefficients.
 class GlmModel {
  public:
@@ -44,7 +51,7 @@ class GlmModel {
   /// Takes out levels, by variable, with their rows. What was made of margins() before is void.
   void LeaveOut(const std::vector<std::vector<bool>>& levels);
   /// Makes the design, with numbers centered and scaled as `sums`, of margins(), say.
-  void Settle(const GlmSums& sums, double num_rows);
+  void Settle(const GlmSums& sums, double num_rows, ColumnUnits units);
   const GlmDesign& design() const { return design_; }
 
   const std::vector<DesignVariable>& variables() const { return variables_; }
@@ -59,6 +66,8 @@ class GlmModel {
   ArrowCovariance CovarianceToUnits(ArrowCovariance covariance) const;
   /// The standard deviation of a column's number; 1 without one.
   double deviation(size_t column) const { return deviations_[column]; }
+  /// What a coefficient of design() is multiplied with, in the units of the data.
+  double scale(size_t column) const { return scales_[column]; }
 
  private:
   GlmModel(const Formula& formula, const FormulaColumns& columns, const ColumnKinds& kinds)

@@ -19,12 +19,12 @@ namespace tenon {
 namespace {
 
 // In the order of GlmPass.
-constexpr const char* kPassNames[] = {"deviance", "gradient", "diagonal",
+constexpr const char* kPassNames[] = {"deviance", "gradient", "residual", "diagonal",
                                       "rows",     "newton",   "squares"};
 
 /// A table has so many parts, unless these would be smaller or larger than is good: enough for
 /// tens of workers to have about as much work each.
-constexpr int64_t kUnits = 64;
+constexpr int64_t kUnits = 32;
 constexpr int64_t kLeastUnitBytes = int64_t{128} << 10, kMostUnitBytes = int64_t{4} << 20;
 
 /// A mistake of a file without the node that met it, which no user has made; with its device.

@@ -70,6 +70,24 @@ Status FindGrowing(const Eigen::VectorXd& null, const std::vector<int64_t>& movi
   return OkStatus();
 }
 
+/// The solution of a linear model near `here`, of which the last step costs no pass; after Björck
+/// (1967), "Iterative refinement of linear least squares solutions", with the normal equations.
+StatusOr<LikelihoodApproximation> Refined(const ArrowCholesky& cholesky,
+                                          LikelihoodApproximation here, LikelihoodPasses* passes) {
+  constexpr int kMostRefinements = 3;
+  constexpr double kSettled = 1e-9;
+  for (int refinements = 0;; ++refinements) {
+    const Eigen::VectorXd step = cholesky.Solve(here.gradient);
+    const Eigen::VectorXd there = here.at + step;
+    const bool is_settled = (step.array().abs() <= kSettled * there.array().abs()).all();
+    if (is_settled || refinements == kMostRefinements) {
+      here.at = there;
+      return here;
+    }
+    TENON_ASSIGN_OR_RETURN(here, passes->ResidualsAt(there, std::move(here)));
+  }
+}
+
 }  // namespace
 
 StatusOr<FisherScoringFit> FitByFisherScoring(const GlmModel& model, const Eigen::VectorXd& start,
@@ -85,9 +103,9 @@ StatusOr<FisherScoringFit> FitByFisherScoring(const GlmModel& model, const Eigen
   if (null.size() > 0 && model.columns()[0].term < 0) null[0] = options.null_intercept;
   FisherScoringFit fit;
   fit.start_deviance = here.deviance;
-  const bool can_separate = model.design().family != GlmFamily::kGaussian;
+  const bool is_linear = model.design().family == GlmFamily::kGaussian;
   const auto is_small = [&](double fall) {
-    return can_separate && fall <= kLeastFall * (std::abs(fit.start_deviance) + 0.1);
+    return !is_linear && fall <= kLeastFall * (std::abs(fit.start_deviance) + 0.1);
   };
   LikelihoodApproximation before;
   int64_t rank = start.size();
@@ -111,7 +129,9 @@ StatusOr<FisherScoringFit> FitByFisherScoring(const GlmModel& model, const Eigen
     if (!is_last) {
       double part = 1;
       for (int halvings = 0;; ++halvings) {
-        TENON_ASSIGN_OR_RETURN(next, passes.At(here.at + part * step));
+        const Eigen::VectorXd there = here.at + part * step;
+        TENON_ASSIGN_OR_RETURN(next,
+                               is_linear ? passes.ResidualsAt(there, here) : passes.At(there));
         // A step that falls by less than half of what the approximation promises may end where
         // means are 0 and 1 and the information about the coefficients has gone.
         const double wanted = here.deviance - decrement * part * (2 - part) / 2;
@@ -127,7 +147,11 @@ StatusOr<FisherScoringFit> FitByFisherScoring(const GlmModel& model, const Eigen
     // The last step costs no pass; the information does not change by it.
     const ArrowCholesky last(here.information);
     if (last.rank() < rank && !moving.empty()) break;
-    if (fit.converged) here.at += last.Solve(here.gradient);
+    if (fit.converged && is_linear) {
+      TENON_ASSIGN_OR_RETURN(here, Refined(last, std::move(here), &passes));
+    } else if (fit.converged) {
+      here.at += last.Solve(here.gradient);
+    }
     for (const int64_t j : last.aliased()) {
       if (here.at[j] != 0) {
         return Internal("column ", j, " of a design is nearly aliased: the steps do not agree");

@@ -7,16 +7,23 @@
 
 namespace tenon {
 
-StatusOr<LikelihoodApproximation> LikelihoodPasses::With(const GlmSumsLayout& layout,
-                                                         const Eigen::VectorXd& coefficients) {
+StatusOr<std::vector<double>> LikelihoodPasses::Pass(const GlmSumsLayout& layout,
+                                                     const Eigen::VectorXd& coefficients) {
   std::vector<double> all(layout.design().num_columns());
   const auto& places = model_.places();
-  const auto size = static_cast<int64_t>(places.size());
-  for (int64_t j = 0; j < size; ++j) {
-    all[layout.first_column(places[j].group) + places[j].level] = coefficients[j];
+  for (size_t j = 0; j < places.size(); ++j) {
+    all[layout.first_column(places[j].group) + places[j].level] =
+        coefficients[static_cast<int64_t>(j)];
   }
-  TENON_ASSIGN_OR_RETURN(const std::vector<double> numbers, pass_(layout, all));
   ++passes_;
+  return pass_(layout, all);
+}
+
+StatusOr<LikelihoodApproximation> LikelihoodPasses::With(const GlmSumsLayout& layout,
+                                                         const Eigen::VectorXd& coefficients) {
+  TENON_ASSIGN_OR_RETURN(const std::vector<double> numbers, Pass(layout, coefficients));
+  const auto& places = model_.places();
+  const auto size = static_cast<int64_t>(places.size());
   const GlmSums sums(layout, numbers);
   LikelihoodApproximation result;
   result.at = coefficients;
@@ -71,6 +78,21 @@ ArrowMatrix LikelihoodPasses::MatrixOf(const GlmSums& sums) const {
 
 StatusOr<LikelihoodApproximation> LikelihoodPasses::At(const Eigen::VectorXd& coefficients) {
   return With(layout_, coefficients);
+}
+
+StatusOr<LikelihoodApproximation> LikelihoodPasses::ResidualsAt(const Eigen::VectorXd& coefficients,
+                                                                LikelihoodApproximation before) {
+  const GlmSumsLayout layout(model_.design(), GlmPass::kResidual);
+  TENON_ASSIGN_OR_RETURN(const std::vector<double> numbers, Pass(layout, coefficients));
+  const GlmSums sums(layout, numbers);
+  before.at = coefficients;
+  before.totals = TotalsOf(numbers);
+  before.deviance = before.totals.deviance;
+  const auto& places = model_.places();
+  for (size_t j = 0; j < places.size(); ++j) {
+    before.gradient[static_cast<int64_t>(j)] = sums.Gradient(places[j]);
+  }
+  return before;
 }
 
 StatusOr<LikelihoodApproximation> LikelihoodPasses::LinearAt(const Eigen::VectorXd& coefficients) {

@@ -38,7 +38,11 @@ class LikelihoodPasses {
       : model_(model), pass_(pass), levels_(levels), layout_(model.design(), GlmPass::kNewton) {}
 
   StatusOr<LikelihoodApproximation> At(const Eigen::VectorXd& coefficients);
-  /// The same with another family and without offsets: that of a linear model, of which the
+  /// The approximation of a linear model at other coefficients than `before`, for which products
+  /// need not be added up anew: its gradient is of extended precision.
+  StatusOr<LikelihoodApproximation> ResidualsAt(const Eigen::VectorXd& coefficients,
+                                                LikelihoodApproximation before);
+  /// The same as At with another family and without offsets: that of a linear model, of which the
   /// information is the sum of weighted products.
   StatusOr<LikelihoodApproximation> LinearAt(const Eigen::VectorXd& coefficients);
   /// The sum of the products of columns with the squares of scores.
@@ -47,6 +51,9 @@ class LikelihoodPasses {
   int passes() const { return passes_; }
 
  private:
+  /// The numbers of a pass at coefficients of the model.
+  StatusOr<std::vector<double>> Pass(const GlmSumsLayout& layout,
+                                     const Eigen::VectorXd& coefficients);
   StatusOr<LikelihoodApproximation> With(const GlmSumsLayout& layout,
                                          const Eigen::VectorXd& coefficients);
   ArrowMatrix MatrixOf(const GlmSums& sums) const;

@@ -68,7 +68,7 @@ Eigen::VectorXd PenaltyScales(const GlmModel& model, StandardisedColumns standar
     const bool has_number =
         std::any_of(column.levels.begin(), column.levels.end(), [](auto l) { return l < 0; });
     if (standardised == StandardisedColumns::kNone) {
-      scales[j] = 1 / model.deviation(j);
+      scales[j] = model.scale(j);
     } else if (standardised == StandardisedColumns::kAll || has_number) {
       const double mean = information.with_one[j] / information.of_one;
       const double square = information.with_itself[j] / information.of_one;
