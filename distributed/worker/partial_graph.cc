@@ -29,7 +29,7 @@ struct PartialGraph::Call {
 void PartialGraph::Start(std::shared_ptr<TaskRun> step, std::function<void()> over) {
   over_ = std::move(over);
   step_ = std::move(step);
-  run_ = step_->MakeRun(settings_, cancellation_, memory_.get(), &trace_, *groups_);
+  run_ = step_->MakeRun(settings_, cancellation_, memory_.get(), &trace_, groups_);
   cancellation_.Register([weak = std::weak_ptr<TaskRun>(step_)](const Status& why) {
     if (const auto aborted = weak.lock()) aborted->Abort(why);
   });
@@ -37,8 +37,8 @@ void PartialGraph::Start(std::shared_ptr<TaskRun> step, std::function<void()> ov
   step_->OnAbort([weak = weak_from_this()](const Status& why) {
     if (const auto graph = weak.lock()) graph->cancellation_.Cancel(why);
   });
-  graph_->Start(run_, no_args_, &no_retvals_,
-                [self = shared_from_this()](const Status& s) { self->OnEnd(s); });
+  graph_->program->Start(run_, no_args_, &no_retvals_,
+                         [self = shared_from_this()](const Status& s) { self->OnEnd(s); });
 }
 
 void PartialGraph::OnEnd(const Status& status) {
@@ -55,6 +55,7 @@ void PartialGraph::OnEnd(const Status& status) {
   // All that the nodes send has been sent.
   if (!status.ok()) {
     step->Abort(status);
+    groups_.HandleFailure(status);
   } else if (in_vain) {
     step->Abort(NothingToReceive());
   }

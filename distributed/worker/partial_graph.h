@@ -10,23 +10,30 @@
 #include "core/memory/memory_account.h"
 #include "distributed/protocol/worker_interface.h"
 #include "distributed/worker/run_table.h"
+#include "runtime/collectives/run_groups.h"
 #include "runtime/execute/program.h"
 
 namespace tenon {
+
+/// A partition of a graph of a master's.
+struct RegisteredGraph {
+  std::shared_ptr<Program> program;
+  GroupCounts group_parts;
+};
 
 /// A partition that its master feeds and fetches in several calls (RunGraph with is_partial). It
 /// runs from Start until its nodes have ended, which they do early when a call is cancelled or the
 /// step is aborted. Thread-safe.
 class PartialGraph final : public std::enable_shared_from_this<PartialGraph> {
  public:
-  PartialGraph(std::shared_ptr<Program> graph, std::shared_ptr<MemoryAccount> memory,
+  PartialGraph(std::shared_ptr<const RegisteredGraph> graph, std::shared_ptr<MemoryAccount> memory,
                const RunSettings& settings, std::shared_ptr<DeviceGroups> groups)
       : graph_(std::move(graph)),
         memory_(std::move(memory)),
         settings_(settings),
-        groups_(std::move(groups)) {}
+        groups_(std::move(groups), graph_->group_parts) {}
 
-  const Program* graph() const { return graph_.get(); }
+  const RegisteredGraph* graph() const { return graph_.get(); }
 
   /// Starts the nodes, as part of `step`; `over` is called when the last one has ended. Once.
   void Start(std::shared_ptr<TaskRun> step, std::function<void()> over);
@@ -41,10 +48,10 @@ class PartialGraph final : public std::enable_shared_from_this<PartialGraph> {
   /// Ends `call` when it waits for nothing any more.
   void Settle(const std::shared_ptr<Call>& call);
 
-  const std::shared_ptr<Program> graph_;
+  const std::shared_ptr<const RegisteredGraph> graph_;
   const std::shared_ptr<MemoryAccount> memory_;
   const RunSettings settings_;
-  const std::shared_ptr<DeviceGroups> groups_;
+  RunGroups groups_;
   RunTrace trace_;
   Cancellation cancellation_;
   ProgramRun run_;

@@ -17,8 +17,9 @@ struct Worker::RunningGraph {
   RunGraphCall* call;
   Cancellation* outer;
   Done done;
-  std::shared_ptr<Program> graph;
+  std::shared_ptr<const RegisteredGraph> graph;
   std::shared_ptr<MasterState> session;  // keeps the kernels
+  std::unique_ptr<RunGroups> groups;
   std::shared_ptr<TaskRun> step;
   ProgramRun run;
   std::vector<Tensor> no_args, no_retvals;  // the values come and go by the rendezvous
@@ -81,7 +82,15 @@ void Worker::EndGroups(const Status& why) {
 }
 
 void Worker::GetStatusAsync(const GetStatusRequest&, GetStatusResponse* response, Done done) {
-  for (Device* d : environment_.devices) DescribeDevice(*d, response->add_device_attributes());
+  for (const Device* d : environment_.devices) {
+    DeviceAttributes* const out = response->add_device_attributes();
+    out->set_name(d->name());
+    out->set_device_type(std::string(d->kind().name()));
+    out->set_memory_limit(d->memory_limit());
+    out->set_incarnation(d->incarnation());
+    out->mutable_locality();
+    out->set_xla_global_id(-1);
+  }
   done(OkStatus());
 }
 
@@ -222,11 +231,12 @@ Status Worker::RegisterGraph(const RegisterGraphRequest& request, RegisterGraphR
                                           : request.graph_options());
   const Compiler compiler(session->runtime,
                           {.passes = passes, .max_nodes = environment_.limits.graph_nodes});
-  TENON_ASSIGN_OR_RETURN(std::shared_ptr<Program> compiled,
-                         compiler.Build(std::move(graph), session->kernels));
+  auto registered = std::make_shared<RegisteredGraph>();
+  registered->group_parts = CountGroupParts(graph);
+  TENON_ASSIGN_OR_RETURN(registered->program, compiler.Build(std::move(graph), session->kernels));
   MutexLock lock(mu_);
   const std::string handle = StrCat(absl::Hex(session->next_graph++, absl::kZeroPad16));
-  session->graphs.emplace(handle, std::move(compiled));
+  session->graphs.emplace(handle, std::move(registered));
   session->last_use = environment_.clock->Now();
   response->set_graph_handle(handle);
   return OkStatus();
@@ -236,18 +246,13 @@ void Worker::DeregisterGraphAsync(const DeregisterGraphRequest& request, Deregis
                                   Done done) {
   auto session = FindSession(request.session_handle());
   if (!session.ok()) return done(session.status());
-  std::shared_ptr<Program> dying;
-  {
+  const auto dying = [&] {
     MutexLock lock(mu_);
-    const auto found = (*session)->graphs.find(request.graph_handle());
-    if (found != (*session)->graphs.end()) {
-      dying = std::move(found->second);
-      (*session)->graphs.erase(found);
-    }
-  }
-  done(dying != nullptr ? OkStatus()
-                        : Aborted("Graph handle is not found: ", request.graph_handle(),
-                                  ". Possibly, this worker just restarted."));
+    return (*session)->graphs.extract(request.graph_handle());
+  }();
+  done(!dying.empty() ? OkStatus()
+                      : Aborted("Graph handle is not found: ", request.graph_handle(),
+                                ". Possibly, this worker just restarted."));
 }
 
 void Worker::RunGraphAsync(RunGraphCall* call, Cancellation* cancellation, Done done) {
@@ -263,8 +268,7 @@ void Worker::RunGraphAsync(RunGraphCall* call, Cancellation* cancellation, Done 
   {
     MutexLock lock(mu_);
     const auto found = run->session->graphs.find(call->graph_handle);
-    if (found != run->session->graphs.end()) run->graph = found->second;
-    if (closing_) run->graph = nullptr;
+    if (found != run->session->graphs.end() && !closing_) run->graph = found->second;
     if (run->graph != nullptr) {
       ++running_;
       ++run->session->running;
@@ -283,8 +287,9 @@ void Worker::RunGraphAsync(RunGraphCall* call, Cancellation* cancellation, Done 
     if (!status.ok()) return FinishGraph(run, status);
   }
   if (call->is_partial) return RunPart(run);
+  run->groups = std::make_unique<RunGroups>(run->session->groups, run->graph->group_parts);
   run->run = run->step->MakeRun(call->settings, run->cancellation, run->session->memory.get(),
-                                &run->trace, *run->session->groups);
+                                &run->trace, *run->groups);
   run->cancellation.Register([step = run->step](const Status& why) { step->Abort(why); });
   if (cancellation != nullptr) {
     run->token =
@@ -293,8 +298,8 @@ void Worker::RunGraphAsync(RunGraphCall* call, Cancellation* cancellation, Done 
       return FinishGraph(run, cancellation->status());
     }
   }
-  run->graph->Start(run->run, run->no_args, &run->no_retvals,
-                    [this, run](Status s) { FinishGraph(run, std::move(s)); });
+  run->graph->program->Start(run->run, run->no_args, &run->no_retvals,
+                             [this, run](Status s) { FinishGraph(run, std::move(s)); });
 }
 
 void Worker::RunPart(const std::shared_ptr<RunningGraph>& run) {
@@ -338,7 +343,10 @@ void Worker::FinishGraph(std::shared_ptr<RunningGraph> run, Status status) {
       if (!status.ok()) break;
     }
   }
-  if (!status.ok()) run->step->Abort(status);
+  if (!status.ok()) {
+    run->step->Abort(status);
+    if (run->groups != nullptr) run->groups->HandleFailure(status);
+  }
   if (call.settings.trace) TraceToStepStats(run->trace.Take(), &call.step_stats);
   const Done done = std::move(run->done);
   const std::shared_ptr<MasterState> session = std::move(run->session);
@@ -483,15 +491,6 @@ void Worker::CleanupAllAsync(const CleanupAllRequest& request, CleanupAllRespons
 void Worker::LoggingAsync(const LoggingRequest& request, LoggingResponse* response, Done done) {
   steps_.transfers().Answer(request, response);
   done(OkStatus());
-}
-
-void DescribeDevice(const Device& device, DeviceAttributes* out) {
-  out->set_name(device.name());
-  out->set_device_type(std::string(device.kind().name()));
-  out->set_memory_limit(device.memory_limit());
-  out->set_incarnation(device.incarnation());
-  out->mutable_locality();
-  out->set_xla_global_id(-1);
 }
 
 }  // namespace tenon

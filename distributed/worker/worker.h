@@ -16,6 +16,7 @@
 #include "distributed/protocol/request_ids.h"
 #include "distributed/protocol/worker_interface.h"
 #include "distributed/worker/group_leader.h"
+#include "distributed/worker/partial_graph.h"
 #include "distributed/worker/run_table.h"
 #include "distributed/worker/task_groups.h"
 #include "proto/cluster_service.pb.h"
@@ -117,7 +118,7 @@ class Worker final : public WorkerInterface {
     int64_t master_incarnation = 0;
     KernelCache kernels;
     // These are guarded by the worker's mutex.
-    StringMap<std::shared_ptr<Program>> graphs;
+    StringMap<std::shared_ptr<const RegisteredGraph>> graphs;
     uint64_t next_graph = 1;
     int running = 0;  // steps
     Clock::Time last_use;
@@ -153,8 +154,5 @@ class Worker final : public WorkerInterface {
   std::optional<Clock::Time> idle_since_ ABSL_GUARDED_BY(mu_);  // after the last use
   StringMap<std::shared_ptr<MasterState>> sessions_ ABSL_GUARDED_BY(mu_);
 };
-
-/// A device as GetStatus and ListDevices report it.
-void DescribeDevice(const Device& device, DeviceAttributes* out);
 
 }  // namespace tenon

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "distributed/client/remote_session.h"
+#include "ops/array/array_ops.h"
 #include "ops/array/constants.h"
 #include "ops/collectives/collectives_ops.h"
 #include "ops/math/operators.h"
@@ -264,6 +265,36 @@ TEST(TaskGroupsTest, ADeathEndsTheOthersStep) {
   EXPECT_THAT(std::string(Message(end)), HasSubstr("/job:worker/replica:0/task:1"));
   cluster.StartOne("worker", 1);
   both();
+}
+
+TEST(TaskGroupsTest, AFailureBeforeItsPartEndsTheOthersStep) {
+  TestCluster cluster(0, 2);
+  cluster.StartAll();
+  const auto run = [&](int task, bool fails) {
+    const auto build = [&](int) {
+      const Output x = Const(std::vector<float>{1.f + task});
+      return CollectiveReduceV2(fails ? x + Placeholder(DType::kFloat) : x, Const(2), Const(1),
+                                Const(1), {}, "Add", "Id");
+    };
+    return Client(cluster, task, {WorkerDevice(task, 0)}, build).Run();
+  };
+  const auto both = [&](bool fails) {
+    Status patient;
+    Status other;
+    {
+      const std::jthread client([&] { patient = run(0, false).status(); });
+      if (fails) std::this_thread::sleep_for(std::chrono::milliseconds(100));
+      other = run(1, fails).status();
+    }
+    EXPECT_EQ(patient.code(), other.code()) << patient << ", " << other;
+    return patient;
+  };
+  for (int round = 0; round < 3; ++round) {
+    EXPECT_OK(both(false));
+    const Status end = both(true);
+    EXPECT_EQ(end.code(), StatusCode::kInvalidArgument) << end;
+    EXPECT_THAT(std::string(Message(end)), HasSubstr("task:1 has left group 1: "));
+  }
 }
 
 TEST(TaskGroupsTest, ALimitOfOneStepEndsTheOthers) {

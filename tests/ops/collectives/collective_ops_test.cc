@@ -25,20 +25,11 @@ namespace {
 using ::testing::HasSubstr;
 using testing::RunRanks;
 
-const OpRegistry& Ops() {
-  static const OpRegistry* const ops = [] {
-    auto* const registry = new OpRegistry;
-    RegisterLibraryOps(*registry);
-    return registry;
-  }();
-  return *ops;
-}
-
 /// What a rank's graph gives; `build` is called with the rank's number.
 StatusOr<std::vector<Tensor>> RunGraph(Communicator* ranks,
                                        const std::function<std::vector<Output>(int rank)>& build,
                                        std::chrono::milliseconds timeout = {}) {
-  Graph graph(Ops());
+  Graph graph(AllOps());
   std::vector<Output> fetches;
   {
     const GraphBuilding building(graph);

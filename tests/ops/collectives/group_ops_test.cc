@@ -10,6 +10,7 @@
 #include "ops/collectives/collectives_ops.h"
 #include "ops/math/operators.h"
 #include "ops/register.h"
+#include "runtime/collectives/run_groups.h"
 #include "runtime/session/local_session.h"
 #include "tests/testing/group_programs.h"
 #include "tests/testing/status_matchers.h"
@@ -203,6 +204,24 @@ TEST(GroupOpsTest, AssignGroup) {
   EXPECT_EQ((*found)[1].data<int32_t>()[0], 101);
   EXPECT_THAT(std::string(Message((*session)->Run({}, {fetches[2]}, {}, {}).status())),
               HasSubstr("device_index 9 is not found"));
+}
+
+TEST(GroupOpsTest, AGraphTellsItsPartsOfGroups) {
+  Graph graph(AllOps());
+  const GraphBuilding building(graph);
+  const Output x = Const(1.f);
+  CollectiveReduce(x, 2, 3, 1, "Add", "Id", {0});
+  CollectiveReduceV2(x, Const(2), Const(3), Const(2), {}, "Add", "Id");
+  CollectiveBcastRecvV2(Const(2), Const(4), Const(3), Const(std::vector<int32_t>{1}),
+                        DType::kFloat);
+  const Output communicator = CollectiveInitializeCommunicator(Const(5), Const(0), Const(2));
+  const Output nothing = Const(Tensor(DType::kInt32, Shape{0, 0}));
+  CollectiveReduceV3(x, communicator, nothing, "Add");
+  CollectiveReduceV3(x, communicator, nothing, "Add");
+  // Whoever is to learn its number must wait for the run.
+  CollectiveReduceV2(x, Const(2), Const(1) + Const(5), Const(4), {}, "Add", "Id");
+  ASSERT_OK(building.status());
+  EXPECT_EQ(CountGroupParts(graph), (GroupCounts{{3, 2}, {4, 1}, {5, 2}}));
 }
 
 }  // namespace
