@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <string_view>
 #include <vector>
 
 #include "core/base/cancellation.h"
@@ -12,6 +13,8 @@
 #include "core/tensor/tensor.h"
 
 namespace tenon {
+
+struct FunctionDefinition;
 
 /// A function that is ready to run, with kernels of its own: what is stateful in its body (a random
 /// generator) goes on from call to call. Thread-safe; any number of calls may run at once, and none
@@ -45,6 +48,8 @@ class FunctionRuntime {
   /// body, so that a RemoteCall in it may have one as its target. Each call must be given the same.
   virtual StatusOr<std::shared_ptr<const RunnableFunction>> Instantiate(
       const FunctionName& function, const std::vector<Tensor>& last = {}) = 0;
+  /// The function, or null. It lives as long as this.
+  virtual const FunctionDefinition* Find(std::string_view name) const = 0;
   /// Whether `argument` is bound: one text.
   static bool IsBound(const Tensor& argument) {
     return argument.dtype() == DType::kString && argument.rank() == 0;

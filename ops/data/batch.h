@@ -12,6 +12,9 @@ struct BatchSize {
 /// Inputs `size`, which must be above 0, and `drop_remainder`, if the op has so many.
 StatusOr<BatchSize> ReadBatchSize(const KernelContext& ctx, int size, int drop_remainder);
 
+/// How many rows each component of `batch` has: the same number.
+StatusOr<int64_t> NumRows(const DatasetElement& batch);
+
 /// Elements of `input` stacked along a new first dimension; `spec` says what they are then.
 DatasetPtr MakeBatchDataset(DatasetPtr input, const ElementSpec& spec, const BatchSize& size);
 

@@ -116,6 +116,8 @@ class Batcher {
 
 /// Rows that become a batch; an empty one has no rows.
 struct BatchDataset final : DatasetOver<BatchDataset> {
+  static constexpr unsigned kTraits = kKeepsFiles;
+
   BatchDataset(DatasetPtr from, const ElementSpec& spec, const BatchSize& rows_of)
       : DatasetOver(std::move(from), spec), size(rows_of) {}
 
@@ -149,8 +151,10 @@ struct BatchDataset final : DatasetOver<BatchDataset> {
     const int64_t n = input->Cardinality();
     return n < 0 ? n : n / size.rows + (!size.drop_remainder && n % size.rows != 0 ? 1 : 0);
   }
+  int64_t batch_size() const override { return tells_size ? size.rows : 0; }
 
   const BatchSize size;
+  bool tells_size = true;
   std::vector<PartialShape> padded_shapes;
   std::vector<Tensor> padding;  // none: rows are not padded
 };
@@ -158,6 +162,16 @@ struct BatchDataset final : DatasetOver<BatchDataset> {
 Status BatchKernel(KernelContext& ctx, DatasetPtr input, const ElementSpec& spec) {
   TENON_ASSIGN_OR_RETURN(const BatchSize size, ReadBatchSize(ctx, 1, 2));
   return ReturnDataset(ctx, MakeBatchDataset(std::move(input), spec, size));
+}
+
+/// num_parallel_calls stands before drop_remainder. Copies are made on the thread that asks for
+/// them: what takes time is to make the elements.
+Status ParallelBatchKernel(KernelContext& ctx, DatasetPtr input, const ElementSpec& spec) {
+  TENON_ASSIGN_OR_RETURN(const BatchSize size, ReadBatchSize(ctx, 1, 3));
+  TENON_RETURN_IF_ERROR(ReadParallelism(ctx.input(2), "num_parallel_calls").status());
+  auto dataset = std::make_shared<BatchDataset>(std::move(input), spec, size);
+  dataset->tells_size = false;  // to strategies, as TensorFlow has it
+  return ReturnDataset(ctx, std::move(dataset));
 }
 
 /// Inputs 2 to N + 1 are the shapes, the next N what fills them up; then, of version 2, whether a
@@ -190,22 +204,10 @@ Status PaddedBatchKernel(KernelContext& ctx, DatasetPtr input, const ElementSpec
   return ReturnDataset(ctx, std::move(dataset));
 }
 
-/// How many rows each component of `batch` has: the same number.
-StatusOr<int64_t> NumRows(const DatasetElement& batch) {
-  for (const Tensor& t : batch) {
-    if (t.rank() == 0) {
-      return InvalidArgument("Input element must have a non-scalar value in each component.");
-    }
-    if (t.dim(0) == batch[0].dim(0)) continue;
-    return InvalidArgument(
-        "Input element must have the same batch size in each component. Component 0 had size ",
-        batch[0].dim(0), " but component ", &t - &batch[0], " had size, ", t.dim(0), ".");
-  }
-  return batch[0].dim(0);
-}
-
 /// The rows of the input's elements, each an element of its own.
 struct UnbatchDataset final : DatasetOver<UnbatchDataset> {
+  static constexpr unsigned kTraits = kKeepsFiles;
+
   using DatasetOver::DatasetOver;
 
   class Walk final : public WalkOver<UnbatchDataset> {
@@ -239,116 +241,6 @@ Status UnbatchKernel(KernelContext& ctx, DatasetPtr input, const ElementSpec& sp
   return ReturnDataset(ctx, std::make_shared<UnbatchDataset>(std::move(input), spec));
 }
 
-/// The rows of the input's elements in batches of other sizes, which take turns.
-struct RebatchDataset final : DatasetOver<RebatchDataset> {
-  RebatchDataset(DatasetPtr from, const ElementSpec& spec, DimVector rows, bool drops)
-      : DatasetOver(std::move(from), spec), sizes(std::move(rows)), drop_remainder(drops) {}
-
-  class Walk final : public WalkOver<RebatchDataset> {
-   public:
-    using WalkOver::WalkOver;
-    StatusOr<bool> Next(DatasetElement* out) override {
-      const int64_t wanted = of_->sizes[turn_];
-      std::vector<DatasetElement> parts;
-      int64_t rows = 0;
-      while (rows < wanted && input_ != nullptr) {
-        if (row_ == num_rows_) {
-          row_ = num_rows_ = 0;
-          TENON_ASSIGN_OR_RETURN(const bool found, input_->Next(&batch_));
-          if (!found) {
-            input_ = nullptr;
-            break;
-          }
-          TENON_ASSIGN_OR_RETURN(num_rows_, NumRows(batch_));
-        }
-        const int64_t end = std::min(num_rows_, row_ + (wanted - rows));
-        if (end > row_) {
-          DatasetElement& part = parts.emplace_back();
-          for (const Tensor& t : batch_) part.push_back(t.Slice(row_, end));
-        }
-        rows += end - row_;
-        row_ = end;
-      }
-      if (wanted == 0) return EmptyBatch(out);
-      if (rows == 0 || (of_->drop_remainder && rows < wanted)) return false;
-      out->clear();
-      // The input may have cleared batch_ when it ended.
-      for (size_t c = 0; c < parts[0].size(); ++c) {
-        TENON_ASSIGN_OR_RETURN(Tensor t, Joined(parts, c, rows));
-        out->push_back(std::move(t));
-      }
-      NextTurn();
-      return true;
-    }
-
-   private:
-    void NextTurn() { turn_ = (turn_ + 1) % of_->sizes.size(); }
-
-    /// A batch of no rows. It is given only while the input has not ended.
-    StatusOr<bool> EmptyBatch(DatasetElement* out) {
-      if (input_ == nullptr) return false;
-      NextTurn();
-      out->clear();
-      for (size_t c = 0; c < of_->types().size(); ++c) {
-        DimVector dims = {0};
-        if (!batch_.empty()) {
-          dims = DimVector(batch_[c].shape().dims().begin(), batch_[c].shape().dims().end());
-        } else if (const PartialShape& shape = of_->shapes()[c]; shape.rank() > 0) {
-          dims = DimVector(shape.dims().begin(), shape.dims().end());
-        }
-        for (int64_t& d : dims) d = std::max<int64_t>(d, 0);
-        dims[0] = 0;
-        out->emplace_back(of_->types()[c], Shape(dims));
-      }
-      return true;
-    }
-
-    /// Component `c` of the parts, one after the other.
-    static StatusOr<Tensor> Joined(const std::vector<DatasetElement>& parts, size_t c,
-                                   int64_t rows) {
-      const Tensor& first = parts[0][c];
-      if (parts.size() == 1) return first;
-      TENON_ASSIGN_OR_RETURN(const Shape shape,
-                             Shape::Create(PartialShape(first.shape()).WithDim(0, rows).dims()));
-      TENON_ASSIGN_OR_RETURN(Tensor all, Tensor::Allocate(CpuAllocator(), first.dtype(), shape));
-      int64_t at = 0;
-      for (const DatasetElement& part : parts) {
-        if (part[c].rank() != first.rank() ||
-            part[c].shape().WithoutDim(0) != first.shape().WithoutDim(0)) {
-          return InvalidArgument("Cannot batch tensors with different shapes in component ", c,
-                                 ": found rows of ", first.shape(), " and ", part[c].shape());
-        }
-        CopyElements(part[c], 0, &all, at, part[c].num_elements());
-        at += part[c].num_elements();
-      }
-      return all;
-    }
-
-    DatasetElement batch_;
-    int64_t row_ = 0, num_rows_ = 0;
-    size_t turn_ = 0;
-  };
-
-  const DimVector sizes;
-  const bool drop_remainder;
-};
-
-Status RebatchKernel(KernelContext& ctx, DatasetPtr input, const Tensor& sizes,
-                     const ElementSpec& spec) {
-  if (sizes.rank() > 1) {
-    return InvalidArgument("batch_sizes must be a scalar or a vector, found shape ", sizes.shape());
-  }
-  const DimVector rows(sizes.data<int64_t>(), sizes.data<int64_t>() + sizes.num_elements());
-  const bool valid = std::all_of(rows.begin(), rows.end(), [](int64_t n) { return n >= 0; });
-  if (!valid || std::all_of(rows.begin(), rows.end(), [](int64_t n) { return n == 0; })) {
-    return InvalidArgument("batch_sizes must be at least 0 and not all 0, found [", Join(rows, ","),
-                           "]");
-  }
-  TENON_RETURN_IF_ERROR(CheckScalars(ctx, 2, {"drop_remainder"}));
-  return ReturnDataset(ctx, std::make_shared<RebatchDataset>(std::move(input), spec, rows,
-                                                             ctx.input(2).scalar<bool>()));
-}
-
 /// Values of one component, as a dataset.
 struct ListedDataset final : Dataset {
   ListedDataset(DType type, const PartialShape& shape, std::vector<Tensor> listed)
@@ -378,6 +270,8 @@ struct ListedDataset final : Dataset {
 
 /// `size` elements that are `stride` apart, as datasets; the next window begins `shift` further.
 struct WindowDataset final : DatasetOver<WindowDataset> {
+  static constexpr unsigned kTraits = kKeepsFiles;
+
   WindowDataset(DatasetPtr from, const ElementSpec& spec, int64_t elements, int64_t next,
                 int64_t apart, bool drops)
       : DatasetOver(std::move(from), spec),
@@ -451,6 +345,19 @@ Status WindowKernel(KernelContext& ctx, DatasetPtr input, const ElementSpec& spe
 
 }  // namespace
 
+StatusOr<int64_t> NumRows(const DatasetElement& batch) {
+  for (const Tensor& t : batch) {
+    if (t.rank() == 0) {
+      return InvalidArgument("Input element must have a non-scalar value in each component.");
+    }
+    if (t.dim(0) == batch[0].dim(0)) continue;
+    return InvalidArgument(
+        "Input element must have the same batch size in each component. Component 0 had size ",
+        batch[0].dim(0), " but component ", &t - &batch[0], " had size, ", t.dim(0), ".");
+  }
+  return batch[0].dim(0);
+}
+
 StatusOr<BatchSize> ReadBatchSize(const KernelContext& ctx, int size, int drop_remainder) {
   BatchSize batch;
   TENON_ASSIGN_OR_RETURN(batch.rows, ReadInteger(ctx.input(size), "batch_size"));
@@ -473,11 +380,11 @@ void RegisterBatchDatasets(OpRegistry& ops) {
   for (const char* name : {"BatchDataset", "BatchDatasetV2"}) {
     add(name, BatchKernel);
   }
+  add("ParallelBatchDataset", ParallelBatchKernel);
   for (const char* name : {"PaddedBatchDataset", "PaddedBatchDatasetV2"}) {
     add(name, PaddedBatchKernel);
   }
   add("UnbatchDataset", UnbatchKernel);
-  add("RebatchDatasetV2", RebatchKernel);
   add("WindowDataset", WindowKernel);
 }
 

@@ -9,6 +9,7 @@ namespace {
 
 /// The input's elements, which are kept in the first complete pass.
 struct CacheDataset final : DatasetOver<CacheDataset> {
+  static constexpr unsigned kTraits = kKeepsRows | kKeepsFiles;
   using Elements = std::vector<DatasetElement>;
 
   /// What a complete pass has kept.
@@ -68,6 +69,9 @@ struct CacheDataset final : DatasetOver<CacheDataset> {
     return DatasetOver::MakeIterator(context);
   }
   int64_t Cardinality() const override { return input->Cardinality(); }
+  DatasetPtr WithInputs(const std::vector<DatasetPtr>& others) const override {
+    return std::make_shared<CacheDataset>(others[0]);
+  }
 
   const std::shared_ptr<Cache> cache = std::make_shared<Cache>();
 };
@@ -75,6 +79,8 @@ struct CacheDataset final : DatasetOver<CacheDataset> {
 /// The same in files, as TensorFlow writes them: a checkpoint with a tensor for each component of
 /// each element, which is there when the pass is complete.
 struct FileCacheDataset final : DatasetOver<FileCacheDataset> {
+  static constexpr unsigned kTraits = kKeepsRows | kKeepsFiles;
+
   FileCacheDataset(DatasetPtr from, std::string files, FileAccess file_access)
       : DatasetOver(std::move(from)), prefix(std::move(files)), access(std::move(file_access)) {}
 

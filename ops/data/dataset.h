@@ -93,6 +93,31 @@ class Dataset : public VariantValue, public std::enable_shared_from_this<Dataset
   /// How many elements there are, kInfinite or kUnknown, without looking at them.
   virtual int64_t Cardinality() const { return kUnknown; }
 
+  /// Facts about a dataset that those ask for who take datasets apart without looking at elements
+  /// (AutoShardDataset, ComputeBatchSize).
+  enum Trait : unsigned {
+    kKeepsRows = 1,        // an element has the rows of one element of an input
+    kKeepsFiles = 2,       // shares of the files that its inputs read make a share of it
+    kMakesDatasets = 4,    // its elements are those of the datasets that its function makes
+    kShuffles = 8,         // the input's elements in random order
+    kBuffers = 16,         // the input's elements, made ahead
+    kCountsElements = 32,  // the input's elements, of which there has to be a number
+    kHoldsTensors = 64,    // the elements are tensors that it was given
+  };
+  static constexpr unsigned kTraits = 0;
+  virtual unsigned traits() const { return kTraits; }
+  /// The datasets that it is made of, and the same made of as many others. Only those have inputs
+  /// here that have one of the traits.
+  virtual std::vector<std::shared_ptr<const Dataset>> Inputs() const { return {}; }
+  virtual std::shared_ptr<const Dataset> WithInputs(
+      const std::vector<std::shared_ptr<const Dataset>>& /*others*/) const {
+    return shared_from_this();
+  }
+  /// How many elements of its input become one, but for a last one; 0: it makes no batches.
+  virtual int64_t batch_size() const { return 0; }
+  /// What it calls to make elements; null: it calls nothing.
+  virtual const DatasetFunction* function_called() const { return nullptr; }
+
  protected:
   template <typename T>
   std::shared_ptr<const T> Self() const {
@@ -225,20 +250,35 @@ class WalkOver : public ElementIterator {
   IteratorPtr input_;
 };
 
-/// Base of a dataset D of one input, whose iterators are D::Walks.
+/// Base of a dataset D of one input. D::kTraits are its traits.
 template <typename D>
-struct DatasetOver : Dataset {
+struct DatasetOfOne : Dataset {
   /// A dataset whose elements have the input's types and shapes.
-  explicit DatasetOver(DatasetPtr from) : Dataset(*from), input(std::move(from)) {}
-  DatasetOver(DatasetPtr from, const ElementSpec& spec)
+  explicit DatasetOfOne(DatasetPtr from) : Dataset(*from), input(std::move(from)) {}
+  DatasetOfOne(DatasetPtr from, const ElementSpec& spec)
       : Dataset(spec.types, spec.shapes), input(std::move(from)) {}
+
+  unsigned traits() const override { return D::kTraits; }
+  std::vector<DatasetPtr> Inputs() const override { return {input}; }
+  DatasetPtr WithInputs(const std::vector<DatasetPtr>& others) const override {
+    const auto copy = std::make_shared<D>(static_cast<const D&>(*this));
+    copy->input = others[0];
+    return copy;
+  }
+
+  DatasetPtr input;
+};
+
+/// Base of one whose iterators are D::Walks.
+template <typename D>
+struct DatasetOver : DatasetOfOne<D> {
+  using DatasetOfOne<D>::DatasetOfOne;
+  using DatasetOfOne<D>::input;
 
   StatusOr<IteratorPtr> MakeIterator(const ContextPtr& context) const override {
     TENON_ASSIGN_OR_RETURN(IteratorPtr walk, input->MakeIterator(context));
-    return std::make_unique<typename D::Walk>(Self<D>(), std::move(walk), context);
+    return std::make_unique<typename D::Walk>(this->template Self<D>(), std::move(walk), context);
   }
-
-  const DatasetPtr input;
 };
 
 }  // namespace tenon

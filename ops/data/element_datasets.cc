@@ -21,6 +21,8 @@ Status PassOnKernel(KernelContext& ctx) {
 
 /// The first `count` elements.
 struct TakeDataset final : DatasetOver<TakeDataset> {
+  static constexpr unsigned kTraits = kKeepsRows | kKeepsFiles;
+
   TakeDataset(DatasetPtr from, int64_t n) : DatasetOver(std::move(from)), count(n) {}
 
   class Walk final : public WalkOver<TakeDataset> {
@@ -55,6 +57,8 @@ Status TakeKernel(KernelContext& ctx, DatasetPtr input, Integer count) {
 
 /// All but the first `count` elements.
 struct SkipDataset final : DatasetOver<SkipDataset> {
+  static constexpr unsigned kTraits = kKeepsRows | kKeepsFiles;
+
   SkipDataset(DatasetPtr from, int64_t n) : DatasetOver(std::move(from)), count(n) {}
 
   class Walk final : public WalkOver<SkipDataset> {
@@ -86,8 +90,10 @@ Status SkipKernel(KernelContext& ctx, DatasetPtr input) {
 }
 
 /// The input `count` times over; forever when that is negative.
-struct RepeatDataset final : Dataset {
-  RepeatDataset(DatasetPtr from, int64_t n) : Dataset(*from), input(std::move(from)), count(n) {}
+struct RepeatDataset final : DatasetOfOne<RepeatDataset> {
+  static constexpr unsigned kTraits = kKeepsRows | kKeepsFiles;
+
+  RepeatDataset(DatasetPtr from, int64_t n) : DatasetOfOne(std::move(from)), count(n) {}
 
   class Walk final : public ElementIterator {
    public:
@@ -134,7 +140,6 @@ struct RepeatDataset final : Dataset {
     return __builtin_mul_overflow(n, count, &all) ? kUnknown : all;
   }
 
-  const DatasetPtr input;
   const int64_t count;
 };
 
@@ -189,6 +194,11 @@ struct ConcatenateDataset final : Dataset {
     if (a == kInfinite || b == kInfinite) return kInfinite;
     int64_t sum = 0;
     return a < 0 || b < 0 || __builtin_add_overflow(a, b, &sum) ? kUnknown : sum;
+  }
+  unsigned traits() const override { return kKeepsRows | kKeepsFiles; }
+  std::vector<DatasetPtr> Inputs() const override { return {first, second}; }
+  DatasetPtr WithInputs(const std::vector<DatasetPtr>& others) const override {
+    return std::make_shared<ConcatenateDataset>(others[0], others[1]);
   }
 
   const DatasetPtr first, second;
@@ -249,6 +259,11 @@ struct ZipDataset final : Dataset {
     }
     return least;
   }
+  unsigned traits() const override { return kKeepsRows | kKeepsFiles; }
+  std::vector<DatasetPtr> Inputs() const override { return inputs; }
+  DatasetPtr WithInputs(const std::vector<DatasetPtr>& others) const override {
+    return std::make_shared<ZipDataset>(others, types(), shapes());
+  }
 
   const std::vector<DatasetPtr> inputs;
 };
@@ -265,54 +280,6 @@ Status ZipKernel(KernelContext& ctx) {
   }
   return ReturnDataset(
       ctx, std::make_shared<ZipDataset>(std::move(inputs), std::move(types), std::move(shapes)));
-}
-
-/// Every `count`-th element from number `index` on.
-struct ShardDataset final : DatasetOver<ShardDataset> {
-  ShardDataset(DatasetPtr from, int64_t n, int64_t i, bool non_empty)
-      : DatasetOver(std::move(from)), count(n), index(i), needs_all(non_empty) {}
-
-  class Walk final : public WalkOver<ShardDataset> {
-   public:
-    using WalkOver::WalkOver;
-    StatusOr<bool> Next(DatasetElement* out) override {
-      while (true) {
-        TENON_ASSIGN_OR_RETURN(const bool found, input_->Next(out));
-        if (!found) return Ended();
-        if (at_++ % of_->count == of_->index) return true;
-      }
-    }
-
-   private:
-    StatusOr<bool> Ended() const {
-      if (!of_->needs_all || at_ == 0 || at_ >= of_->count) return false;
-      return InvalidArgument("Could not apply FILE based sharding: the dataset only has ", at_,
-                             " file(s), which is not enough for the required ", of_->count,
-                             " shards/workers.");
-    }
-    int64_t at_ = 0;
-  };
-  int64_t Cardinality() const override {
-    const int64_t n = input->Cardinality();
-    return n < 0 ? n : n / count + (index < n % count ? 1 : 0);
-  }
-
-  const int64_t count, index;
-  const bool needs_all;
-};
-
-Status ShardKernel(KernelContext& ctx, DatasetPtr input, Integer count, Integer index,
-                   bool require_non_empty) {
-  if (count <= 0) {
-    return InvalidArgument(
-        "Number of shards must be greater than zero (currently num_shards = ", count.value, ").");
-  }
-  if (index < 0 || index >= count) {
-    return InvalidArgument("Index must be between 0 and ", count - 1,
-                           " (currently index = ", index.value, ").");
-  }
-  return ReturnDataset(
-      ctx, std::make_shared<ShardDataset>(std::move(input), count, index, require_non_empty));
 }
 
 /// Elements that cannot be made are left out.
@@ -391,6 +358,8 @@ Status UniqueKernel(KernelContext& ctx, DatasetPtr input) {
 
 /// The input, which is known to have so many elements; a walk that finds another number fails.
 struct AssertCardinalityDataset final : DatasetOver<AssertCardinalityDataset> {
+  static constexpr unsigned kTraits = kKeepsRows | kCountsElements;
+
   AssertCardinalityDataset(DatasetPtr from, const ElementSpec& spec, int64_t n)
       : DatasetOver(std::move(from), spec), cardinality(n) {}
 
@@ -445,7 +414,6 @@ void RegisterElementDatasets(OpRegistry& ops) {
   add("RepeatDataset", RepeatKernel);
   add("ConcatenateDataset", ConcatenateKernel);
   add("ZipDataset", ZipKernel);
-  add("ShardDataset", ShardKernel, {.attrs = {"require_non_empty"}});
   add("IgnoreErrorsDataset", IgnoreErrorsKernel);
   add("UniqueDataset", UniqueKernel);
   add("AssertCardinalityDataset", AssertCardinalityKernel);

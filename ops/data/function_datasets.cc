@@ -9,11 +9,12 @@ namespace {
 
 /// The results of a function, for `parallelism` elements at a time; 0: one after the other, on the
 /// thread that asks for it.
-struct MapDataset final : Dataset {
+struct MapDataset final : DatasetOfOne<MapDataset> {
+  static constexpr unsigned kTraits = kKeepsFiles;
+
   MapDataset(DatasetPtr from, DatasetFunction called, const ElementSpec& of, int64_t at_a_time,
              bool keeps)
-      : Dataset(of.types, of.shapes),
-        input(std::move(from)),
+      : DatasetOfOne(std::move(from), of),
         function(std::move(called)),
         parallelism(at_a_time),
         keeps_cardinality(keeps) {}
@@ -54,8 +55,8 @@ struct MapDataset final : Dataset {
   int64_t Cardinality() const override {
     return keeps_cardinality ? input->Cardinality() : kUnknown;
   }
+  const DatasetFunction* function_called() const override { return &function; }
 
-  const DatasetPtr input;
   const DatasetFunction function;
   const int64_t parallelism;
   const bool keeps_cardinality;
@@ -121,6 +122,8 @@ struct FilterDataset final : DatasetOver<FilterDataset> {
     std::optional<FunctionCaller> caller_;
   };
 
+  unsigned traits() const override { return ends_at_false ? 0 : kKeepsRows | kKeepsFiles; }
+
   const DatasetFunction function;
   const bool ends_at_false;
 };
@@ -134,6 +137,8 @@ Status FilterKernel(KernelContext& ctx, DatasetPtr input, const ElementFunction&
 /// The elements of the datasets that a function makes, `block` of each in turn, of `cycle` at a
 /// time; of `parallelism` of them on threads that make `ahead` elements.
 struct InterleaveDataset final : DatasetOver<InterleaveDataset> {
+  static constexpr unsigned kTraits = kMakesDatasets;
+
   InterleaveDataset(DatasetPtr from, DatasetFunction called, const ElementSpec& spec)
       : DatasetOver(std::move(from), spec), function(std::move(called)) {}
 
@@ -200,6 +205,7 @@ struct InterleaveDataset final : DatasetOver<InterleaveDataset> {
     std::vector<IteratorPtr> open_;
     int64_t at_ = 0, in_block_ = 0, num_open_ = 0;
   };
+  const DatasetFunction* function_called() const override { return &function; }
 
   const DatasetFunction function;
   int64_t cycle = 1, block = 1, parallelism = 0, ahead = 1;
@@ -272,16 +278,16 @@ Status OldParallelInterleaveKernel(KernelContext& ctx, const ElementFunction& fu
 }
 
 /// The elements of the input, of which a thread makes some ahead.
-struct PrefetchDataset final : Dataset {
-  PrefetchDataset(DatasetPtr from, int64_t most)
-      : Dataset(*from), input(std::move(from)), limit(most) {}
+struct PrefetchDataset final : DatasetOfOne<PrefetchDataset> {
+  static constexpr unsigned kTraits = kKeepsRows | kKeepsFiles | kBuffers;
+
+  PrefetchDataset(DatasetPtr from, int64_t most) : DatasetOfOne(std::move(from)), limit(most) {}
   StatusOr<IteratorPtr> MakeIterator(const ContextPtr& context) const override {
     TENON_ASSIGN_OR_RETURN(IteratorPtr walk, input->MakeIterator(context));
     return PrefetchedIterator(context, std::move(walk), limit);
   }
   int64_t Cardinality() const override { return input->Cardinality(); }
 
-  const DatasetPtr input;
   const int64_t limit;
 };
 

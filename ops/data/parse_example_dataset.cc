@@ -57,6 +57,8 @@ struct ExampleColumns : KernelState {
 
 /// Batches of serialized Example messages as tensors, one component a feature.
 struct ParseExampleDataset final : DatasetOver<ParseExampleDataset> {
+  static constexpr unsigned kTraits = kKeepsRows | kKeepsFiles;
+
   ParseExampleDataset(DatasetPtr from, const ElementSpec& spec, ExampleColumns wanted, Device& on)
       : DatasetOver(std::move(from), spec),
         features(std::move(wanted)),

@@ -59,9 +59,11 @@ class SeedGenerator final : public Resource {
 };
 
 /// The input in random order, another one for each iterator.
-struct ShuffleDataset final : Dataset {
+struct ShuffleDataset final : DatasetOfOne<ShuffleDataset> {
+  static constexpr unsigned kTraits = kKeepsRows | kKeepsFiles | kShuffles;
+
   ShuffleDataset(DatasetPtr from, int64_t buffer, std::shared_ptr<SeedGenerator> generator)
-      : Dataset(*from), input(std::move(from)), size(buffer), seeds(std::move(generator)) {}
+      : DatasetOfOne(std::move(from)), size(buffer), seeds(std::move(generator)) {}
 
   class Walk final : public WalkOver<ShuffleDataset> {
    public:
@@ -96,7 +98,6 @@ struct ShuffleDataset final : Dataset {
   }
   int64_t Cardinality() const override { return input->Cardinality(); }
 
-  const DatasetPtr input;
   const int64_t size;
   const std::shared_ptr<SeedGenerator> seeds;
 };

@@ -73,6 +73,8 @@ Status RangeKernel(KernelContext& ctx, Integer start, Integer stop, Integer step
 
 /// One element; or the rows of tensors, one after the other.
 struct TensorDataset final : Dataset {
+  unsigned traits() const override { return kHoldsTensors; }
+
   TensorDataset(std::vector<Tensor> elements, bool of_rows)
       : Dataset(TypesOf(elements), ShapesOf(elements, of_rows)),
         tensors(std::move(elements)),

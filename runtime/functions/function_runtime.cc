@@ -6,6 +6,7 @@
 
 #include "core/base/exceptions.h"
 #include "core/memory/memory_account.h"
+#include "core/op/function.h"
 #include "runtime/execute/local_run.h"
 
 namespace tenon {
@@ -119,7 +120,7 @@ class LocalFunctionRuntime final : public FunctionRuntime {
 
   StatusOr<std::shared_ptr<const RunnableFunction>> Instantiate(
       const FunctionName& function, const std::vector<Tensor>& last) override {
-    if (library_->Find(function.name) == nullptr) {
+    if (Find(function.name) == nullptr) {
       return InvalidArgument("the graph's library has no function '", function.name, "'");
     }
     // The devices are there while a call runs.
@@ -132,6 +133,9 @@ class LocalFunctionRuntime final : public FunctionRuntime {
     running_->EndFunction();
     if (!status.ok()) return Annotate(status, StrCat("function '", function.name, "'"));
     return made;
+  }
+  const FunctionDefinition* Find(std::string_view name) const override {
+    return library_->Find(name);
   }
 
  private:

@@ -456,6 +456,9 @@ ELSEWHERE = {
         "ReaderRead ReaderReadUpTo ReaderReset ReaderNumRecordsProduced ReaderNumWorkUnitsCompleted "
         "ReaderSerializeState ReaderRestoreState",
         ("", "V2"))},
+    **{name: "divided_pipelines_test.py" for name in (
+        "AutoShardDataset ComputeBatchSize ParallelBatchDataset RebatchDataset").split()},
+    **{name: "clusters_test.py" for name in "KMC2ChainInitialization KmeansPlusPlusInitialization NearestNeighbors".split()},
     **{name: "input_pipelines_test.py and tests/runtime/datasets_test.cc" for name in (
         "AnonymousRandomSeedGenerator AnonymousSeedGenerator AssertCardinalityDataset BatchDataset BatchDatasetV2 CSVDataset CSVDatasetV2 "
         "CacheDataset CacheDatasetV2 ConcatenateDataset DatasetCardinality DatasetToSingleElement "

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """tf.distribute's strategies of TensorFlow 1 on Tenon's servers: Estimators with MultiWorkerMirroredStrategy and with
-ParameterServerStrategy, whose tasks are driven by one client (remote_cluster), and MirroredStrategy over devices of a server.
+ParameterServerStrategy, whose tasks are driven by one client (remote_cluster), MirroredStrategy over devices of a server,
+and datasets that MultiWorkerMirroredStrategy divides.
 
 Runs itself again under the TensorFlow environment (TENON_TF_VENV). Arguments: names of cases.
 """
@@ -135,12 +136,71 @@ def mirrored(tf):
     assert np.allclose(weights, wanted_weights, atol=1e-5), f"{weights}, wanted {wanted_weights}"
 
 
+def lines_of(tf, folder, way):
+    """A pipeline of the numbers 0 to 47 in four files: a strategy divides the files, or the elements."""
+    paths = [os.path.join(folder, f"part{i}") for i in range(4)]
+    for i, path in enumerate(paths):
+        with open(path, "w", encoding="ascii") as f:
+            f.writelines(f"{12 * i + j}\n" for j in range(12))
+    names = tf.data.Dataset.from_tensor_slices(paths)
+    if way == "files":
+        lines = names.shuffle(4, seed=1).interleave(tf.data.TextLineDataset, cycle_length=2)
+    else:
+        lines = tf.data.Dataset.range(48).map(tf.as_string)
+    return lines.map(tf.strings.to_number).batch(8)
+
+
+def batches_of_workers(tf, servers, folder, way):
+    """What a client for each worker is given of a dataset that MultiWorkerMirroredStrategy divides."""
+    ends = {}
+
+    def client(task):
+        resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(
+            tf.train.ClusterSpec(servers.addresses), task_type="worker", task_id=task,
+            num_accelerators={"GPU": 0}, rpc_layer="grpc")
+        with tf.Graph().as_default():
+            strategy = tf.distribute.experimental.MultiWorkerMirroredStrategy(cluster_resolver=resolver)
+            with strategy.scope():
+                iterator = strategy.make_dataset_iterator(lines_of(tf, folder, way))
+                start = iterator.initialize()
+                own = strategy.experimental_local_results(strategy.experimental_run(tf.identity, iterator))
+            config = strategy.update_config_proto(tf.ConfigProto())
+            with tf.Session(servers.target("worker", task), config=config) as session:
+                session.run(start)
+                found = ends.setdefault(task, [])
+                try:
+                    while True:
+                        found.append([x.tolist() for x in session.run(own)])
+                except tf.errors.OutOfRangeError:
+                    found.append("end")
+
+    clients = [threading.Thread(target=client, args=[t], daemon=True) for t in range(2)]
+    for c in clients:
+        c.start()
+    for c in clients:
+        c.join(LIMIT)
+    return ends
+
+
+def multi_worker_datasets(tf):
+    """Workers get all of a dataset between them: one half of the files each, or of every batch."""
+    with tempfile.TemporaryDirectory() as folder:
+        for way in ("files", "elements"):
+            with Servers({"worker": 2}) as servers:
+                found = batches_of_workers(tf, servers, folder, way)
+            numbers = [[n for batch in found[task][:-1] for part in batch for n in part] for task in range(2)]
+            assert all(batches[-1] == "end" for batches in found.values()), (way, found)
+            assert sorted(numbers[0] + numbers[1]) == list(range(48)), (way, found)
+            owned = [sorted({n // 12 if way == "files" else n % 8 // 4 for n in task}) for task in numbers]
+            assert owned == [[0, 2], [1, 3]] if way == "files" else [[0], [1]], (way, found)
+
+
 def run_all():
     import tensorflow.compat.v1 as tf
     tf.disable_eager_execution()
     tf.logging.set_verbosity(tf.logging.ERROR)
     failed = 0
-    for case in (multi_worker_mirrored, parameter_server, mirrored):
+    for case in (multi_worker_mirrored, parameter_server, mirrored, multi_worker_datasets):
         if sys.argv[1:] and case.__name__ not in sys.argv[1:]:
             continue
         try:
