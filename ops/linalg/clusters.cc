@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/base/hash_map.h"
+#include "core/base/interruption.h"
 #include "core/base/parallel.h"
 #include "core/op/op_registry.h"
 #include "ops/arguments.h"
@@ -110,7 +111,7 @@ class CenterSampler {
     int64_t best = 0;
     float least = std::numeric_limits<float>::infinity();
     Distances best_nearest = nearest_;
-    for (int64_t i = 0; i < tries; ++i) {
+    for (int64_t i = 0; i < tries && !Interrupted(); ++i) {
       const int64_t index = Draw();
       Distances nearest = nearest_.cwiseMin(DistancesTo(index));
       const float sum = nearest.sum();
@@ -169,6 +170,11 @@ Status KmeansPlusPlusKernel(KernelContext& ctx, const Tensor& points, Integer nu
   const int64_t retries = num_retries_per_sample >= 0
                               ? num_retries_per_sample.value
                               : 2 + static_cast<int64_t>(std::log(static_cast<double>(count)));
+  constexpr int64_t kMostRetries = 4096;  // of which each looks at all points
+  if (retries > kMostRetries) {
+    return InvalidArgument("num_retries_per_sample must be at most ", kMostRetries, ", found ",
+                           retries);
+  }
   TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, Shape{count, points.dim(1)}));
   const Points all = PointsOf(points);
   Eigen::Map<Matrix<float>> drawn(out->data<float>(), count, all.cols());
