@@ -3,6 +3,7 @@
 // Datasets that divide elements and batches among the workers and replicas of a job.
 #include <algorithm>
 
+#include "core/base/hash_map.h"
 #include "core/op/function.h"
 #include "ops/data/batch.h"
 #include "ops/elements.h"
@@ -248,6 +249,28 @@ Status ReplicaBatchesKernel(KernelContext& ctx, DatasetPtr input, Integer num_re
   return ReturnDataset(ctx, std::make_shared<ReplicaBatches>(std::move(input), spec, num_replicas));
 }
 
+/// How many datasets a walk from this one to all of its sources meets, one as often as there are
+/// ways to it; at most `most`.
+int64_t CountWays(const Dataset& dataset, int64_t most,
+                  flat_hash_map<const Dataset*, int64_t>* known) {
+  if (const auto found = known->find(&dataset); found != known->end()) return found->second;
+  int64_t ways = 1;
+  for (const DatasetPtr& input : dataset.Inputs()) {
+    ways = std::min(most, ways + CountWays(*input, most, known));
+  }
+  known->emplace(&dataset, ways);
+  return ways;
+}
+
+/// InvalidArgument for a dataset that is made of others, such as itself twice, in so many ways that
+/// a walk through all of them would take for ever.
+Status CheckWays(const Dataset& dataset) {
+  constexpr int64_t kMost = 1 << 16;
+  flat_hash_map<const Dataset*, int64_t> known;
+  if (CountWays(dataset, kMost, &known) < kMost) return OkStatus();
+  return InvalidArgument("the dataset is made of other datasets in ", kMost, " ways or more");
+}
+
 /// The rows of an element that a batch has made; -1: not known.
 int64_t BatchSizeOf(const Dataset& dataset) {
   if (dataset.batch_size() > 0) return dataset.batch_size();
@@ -262,6 +285,7 @@ int64_t BatchSizeOf(const Dataset& dataset) {
 }
 
 Status BatchSizeKernel(KernelContext& ctx, DatasetPtr input) {
+  TENON_RETURN_IF_ERROR(CheckWays(*input));
   return ctx.Return(Tensor::Scalar<int64_t>(BatchSizeOf(*input)));
 }
 
@@ -273,17 +297,18 @@ bool OpensFiles(std::string_view op) {
                      [&](std::string_view reader) { return op.starts_with(reader); });
 }
 
-/// Whether the function, or one that a dataset in it calls for datasets, opens files.
-bool OpensFiles(const FunctionRuntime& functions, const std::string& name) {
+/// Whether the function, or one that a dataset in it calls for datasets, opens files; not one of
+/// those that have been `seen`.
+bool OpensFiles(const FunctionRuntime& functions, const std::string& name, StringSet* seen) {
   const FunctionDefinition* const function = functions.Find(name);
-  if (function == nullptr) return false;
+  if (function == nullptr || !seen->insert(name).second) return false;
   return std::any_of(function->nodes.begin(), function->nodes.end(), [&](const FunctionNode& node) {
     if (OpensFiles(node.op)) return true;
     const bool makes_datasets = node.op.starts_with("FlatMapDataset") ||
                                 node.op.find("InterleaveDataset") != std::string::npos;
     const Attribute* const f = makes_datasets ? node.attrs.Find("f") : nullptr;
     const FunctionName* const called = f == nullptr ? nullptr : f->get_if<FunctionName>();
-    return called != nullptr && OpensFiles(functions, called->name);
+    return called != nullptr && OpensFiles(functions, called->name, seen);
   });
 }
 
@@ -348,7 +373,8 @@ StatusOr<DatasetPtr> ShareOfFiles(const DatasetPtr& dataset, const Share& share)
   if ((traits & Dataset::kMakesDatasets) != 0) {
     if (DatasetPtr divided = WithShareOfMade(dataset, share)) return divided;
   }
-  if (called != nullptr && OpensFiles(*called->runtime, called->name.name)) {
+  StringSet seen;
+  if (called != nullptr && OpensFiles(*called->runtime, called->name.name, &seen)) {
     return WithShareOfInput(dataset, share);
   }
   for (DatasetPtr& input : inputs) {
@@ -400,6 +426,7 @@ Status AutoShardKernel(KernelContext& ctx, DatasetPtr input, Integer num_workers
                            index.value);
   }
   if (num_replicas < 0) return InvalidArgument("num_replicas should be >= 0");
+  TENON_RETURN_IF_ERROR(CheckWays(*input));
   StatusOr<DatasetPtr> divided = input;
   switch (auto_shard_policy) {
     case kOff:
