@@ -206,7 +206,7 @@ void EndChild(Child* child) {
 }
 
 StatusOr<std::vector<int>> FreePorts(int count) {
-  std::vector<int> sockets, ports;  // all are held until all are chosen, so that they differ
+  std::vector<int> ports;
   Status status;
   for (int i = 0; i < count && status.ok(); ++i) {
     const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -218,10 +218,11 @@ StatusOr<std::vector<int>> FreePorts(int count) {
     if (fd < 0 || bind(fd, generic, length) != 0 || getsockname(fd, generic, &length) != 0) {
       status = Unavailable("cannot find a free port: ", std::strerror(errno));
     }
-    sockets.push_back(fd);
+    // A server may listen there all the same, and the system gives the port to nobody else.
+    const int on = 1;
+    static_cast<void>(setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)));
     ports.push_back(ntohs(address.sin_port));
   }
-  for (const int fd : sockets) close(fd);
   TENON_RETURN_IF_ERROR(status);
   return ports;
 }

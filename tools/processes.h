@@ -43,7 +43,9 @@ StatusOr<std::string> ReadLine(const Child& child);
 /// Sends SIGTERM, waits, and closes the pipes.
 void EndChild(Child* child);
 
-/// Ports of loopback that are free now and differ.
+/// Ports of loopback that are free now and differ. Until this process ends nobody gets them who
+/// asks the system for a port; servers that set SO_REUSEADDR, as those of gRPC do, may listen at
+/// them.
 StatusOr<std::vector<int>> FreePorts(int count);
 
 /// "127.0.0.1:PORT,..." for `count` of the ports from `begin` on.
