@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`tenon launch` with small shell programs as tasks: where their output goes, what they are given, the
 first failure, signals, and that nothing is left of them."""
+import errno
 import os
 import pty
 import re
@@ -348,6 +349,27 @@ def output_that_nobody_reads_ends_the_job():
         assert not processes_of_session(job.pid)
 
 
+def ports_stay_the_tasks_own():
+    """A socket that takes what is free does not get a task's port, and the task's server listens there."""
+    program = """import socket, sys
+flags = dict(a.split("=") for a in sys.argv[1:])
+host, port = flags["--worker_hosts"].split(",")[int(flags["--task_index"])].split(":")
+for reuse in (0, 1):
+    with socket.socket() as s:
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, reuse)
+        try:
+            s.bind((host, int(port)))
+            s.listen()
+            print("listens")
+        except OSError as e:
+            print(e.strerror)
+"""
+    done = run(*LAUNCH, "--workers", "2", "--", sys.executable, "-c", program)
+    for worker in (0, 1):
+        lines = re.findall(rf"^\[worker {worker}\] (.*)$", done.stdout, re.M)
+        assert lines == [os.strerror(errno.EADDRINUSE), "listens"], done
+
+
 def two_hundred_tasks():
     begin = time.monotonic()
     done = run(*LAUNCH, "--workers", "200", "--", "sh", "-c", "echo hi")
@@ -365,6 +387,7 @@ if __name__ == "__main__":
         ("a log that is full", in_a_folder(log_that_is_full)),
         ("variables", variables_of_all_tasks),
         ("cores", tasks_have_their_cores),
+        ("ports", ports_stay_the_tasks_own),
         ("a dry run", in_a_folder(dry_run_starts_nothing)),
         ("the first failure", in_a_folder(first_failure_is_told_last)),
         ("nothing is left", nothing_is_left_of_a_task),
