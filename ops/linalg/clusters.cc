@@ -26,6 +26,14 @@ using Distances = Eigen::VectorXf;
 
 Points PointsOf(const Tensor& t) { return {t.data<float>(), t.dim(0), t.dim(1)}; }
 
+/// InvalidArgument for more rows than can have a number each, of a matrix that has no columns.
+Status CheckRows(const Tensor& t) {
+  constexpr int64_t kMost = 1 << 20;
+  if (t.num_elements() > 0 || t.dim(0) <= kMost) return OkStatus();
+  return InvalidArgument("points without columns must be at most ", kMost, ", found shape ",
+                         t.shape());
+}
+
 Distances HalfSquaredNorms(const Points& points) { return 0.5f * points.rowwise().squaredNorm(); }
 
 /// The `k` centres that are nearest to each of a few points, and the squares of their distances.
@@ -68,6 +76,7 @@ Status NearestNeighborsKernel(KernelContext& ctx, const Tensor& points, const Te
                               Integer k) {
   if (points.dim(0) == 0)
     return InvalidArgument("points must have rows, found shape ", points.shape());
+  for (const Tensor& t : {points, centers}) TENON_RETURN_IF_ERROR(CheckRows(t));
   if (k < 0) return InvalidArgument("k must be at least 0, found ", k.value);
   const int64_t most = std::min<int64_t>(k, centers.dim(0));
   const Shape shape{points.dim(0), most};
@@ -162,6 +171,7 @@ class CenterSampler {
 
 Status KmeansPlusPlusKernel(KernelContext& ctx, const Tensor& points, Integer num_to_sample,
                             Integer seed, Integer num_retries_per_sample) {
+  TENON_RETURN_IF_ERROR(CheckRows(points));
   const int64_t count = num_to_sample;
   if (count <= 0 || count > points.dim(0)) {
     return InvalidArgument("num_to_sample must be above 0 and at most ", points.dim(0),
