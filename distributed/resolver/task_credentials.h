@@ -11,7 +11,7 @@ namespace tenon {
 /// there may be no file that all of them see. What is on a command line, other accounts read.
 inline constexpr char kTokenVariable[] = "TENON_TOKEN";
 
-/// What a user's files say (ReadCredentials), or, where no file is named, the token of the
+/// The credentials in a user's files (ReadCredentials), or, where no file is named, the token of the
 /// environment. InvalidArgument, naming the variable, for a token that is not printable ASCII.
 StatusOr<Credentials> FindCredentials(const CredentialFiles& files,
                                       const Environment& environment = Environment::OfProcess());

@@ -115,7 +115,7 @@ class Dataset : public VariantValue, public std::enable_shared_from_this<Dataset
   }
   /// How many elements of its input become one, but for a last one; 0: it makes no batches.
   virtual int64_t batch_size() const { return 0; }
-  /// What it calls to make elements; null: it calls nothing.
+  /// The function that the dataset calls to make elements; null: none.
   virtual const DatasetFunction* function_called() const { return nullptr; }
 
  protected:

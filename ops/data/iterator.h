@@ -20,7 +20,7 @@ class Iterator final : public Resource {
   static constexpr std::string_view kTypeName = "N10tensorflow4data16IteratorResourceE";
   static constexpr bool kNamedByNode = false;
 
-  /// What a node says of its iterator's elements.
+  /// The attributes of a node that describe its iterator's elements.
   struct Options : ElementSpec {
     explicit Options(KernelConstruction& c) : ElementSpec(c) {}
   };

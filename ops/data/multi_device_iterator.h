@@ -22,7 +22,7 @@ class MultiDeviceIterator final : public Resource {
       "N10tensorflow4data12_GLOBAL__N_119MultiDeviceIteratorE";
   static constexpr bool kNamedByNode = false;
 
-  /// What a node says of its iterator: its elements, and a shard per device.
+  /// The attributes of a node that describe its iterator: its elements, and a shard per device.
   struct Options : ElementSpec {
     explicit Options(KernelConstruction& c)
         : ElementSpec(c),

@@ -7,11 +7,11 @@
 
 #include "ops/data/dataset.h"
 
-// What iterators that stay from step to step are made of.
+// The parts of iterators that stay from step to step.
 
 namespace tenon {
 
-/// What one call of Next gave.
+/// The result of one call of Next.
 struct WalkResult {
   bool is_end() const { return found.ok() && !*found; }
 

@@ -25,7 +25,7 @@ void GroupMeeting::Start(GroupPart part, Communicator::Done done) {
     return;
   }
   done(refused);
-  // What cancels a run fails its groups itself.
+  // The groups of a cancelled run are failed by its cancellation.
   if (cancellation == nullptr || !cancellation->cancelled()) Fail(refused);
 }
 

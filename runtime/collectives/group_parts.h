@@ -40,7 +40,7 @@ bool IsMemberBefore(const GroupPart& a, const GroupPart& b);
 Status CheckFits(const GroupPart& part, const WaitingParts& others);
 /// The error of a broadcast that nobody sends.
 Status NoSource(const GroupPart& part);
-/// What two parts have in common that do the same, as a text.
+/// A text that is equal for two parts that do the same.
 std::string SignatureOf(const GroupPart& part);
 
 /// The reduction of the data of these parts, in memory of its own.

@@ -119,7 +119,7 @@ flat_hash_set<const Node*> DependentsOf(const std::vector<Node*>& nodes) {
   return found;
 }
 
-/// What is put in order within a place: a collective, or a Cond or a loop with collectives inside.
+/// A collective, or a Cond or a loop with collectives inside, that is put in order within a place.
 struct Item {
   Node* collective = nullptr;
   Endpoint predicate = {};             // a Cond's

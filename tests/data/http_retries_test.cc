@@ -79,7 +79,7 @@ TEST(RetriesTest, AServerMaySayHowLong) {
   const Clock::Time begin = clock.Now();
   EXPECT_TRUE(retries.Wait(OfStatus(503, "7")));
   EXPECT_EQ(clock.Now() - begin, seconds(7));
-  // It does not say how long a process hangs, nor anything else.
+  // A Retry-After that is no small number of seconds is not obeyed.
   for (const char* const text : {"100000", "-5", "soon", "Fri, 27 Nov 2026 20:47:13 GMT"}) {
     const Clock::Time then = clock.Now();
     EXPECT_TRUE(retries.Wait(OfStatus(503, text)));

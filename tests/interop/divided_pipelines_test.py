@@ -95,7 +95,7 @@ def divided(tf, folder):
                 share = shares(texts(source) if name != "rebatched" else source, policy, workers, 2 * workers)
                 for index in range(workers):
                     cases[f"{name}_by_{policy}_{index}_of_{workers}"] = share(index)
-    # What the map behind the source may hide.
+    # Rebatching and prefetching stand last here, where the map of texts stands behind the sources above.
     for policy in (AUTO, DATA):
         cases[f"end_rebatched_{policy}"] = shares(ten.batch(6).rebatch(3).prefetch(2), policy, 2, 3)(1)
         cases[f"end_prefetch_{policy}"] = shares(ten.prefetch(2), policy, 2, 2)(1)

@@ -19,7 +19,7 @@ SKIPPED = 77
 REALM = "TENON.TEST"
 PATIENCE = 60  # seconds
 USER = "hdfs-user"  # who starts the namenode may do all, whoever it is; this one may not
-# What the namenode's web server is made of, besides the folder's own libraries.
+# Libraries of the namenode's web server, besides the folder's own.
 DEBIAN_JARS = [f"/usr/share/java/{name}.jar" for name in
                ("jersey1-core", "jersey1-server", "jersey1-servlet", "jsr311-api")]
 # Java hides from programs of that age what they use.

@@ -160,7 +160,7 @@ def what_is_killed_leaves_a_checkpoint(h):
     steps = kill_while_saving(environment(h), "hdfs:///killed", moments=8, mebibytes=34)
     print(f"  steps: {steps}")
     other = client(h)
-    # What was being written is there by names of its own.
+    # Files that were being written are there by names of their own.
     left = [n for n in names_below(h, "/killed") if ".tenon.tempstate" in n]
     assert all(other.status(n)["length"] <= 17 << 20 for n in left), left
 
