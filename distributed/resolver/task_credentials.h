@@ -11,8 +11,8 @@ namespace tenon {
 /// there may be no file that all of them see. What is on a command line, other accounts read.
 inline constexpr char kTokenVariable[] = "TENON_TOKEN";
 
-/// The credentials in a user's files (ReadCredentials), or, where no file is named, the token of the
-/// environment. InvalidArgument, naming the variable, for a token that is not printable ASCII.
+/// The credentials in a user's files (ReadCredentials), or, where no file is named, the token of
+/// the environment. InvalidArgument, naming the variable, for a token that is not printable ASCII.
 StatusOr<Credentials> FindCredentials(const CredentialFiles& files,
                                       const Environment& environment = Environment::OfProcess());
 
