@@ -97,7 +97,7 @@ def fails_alone(library):
 
 
 def held_up(library):
-    """A rank that is held up at the end is waited for by those that are done."""
+    """A rank that is held up at the end again and again is waited for by those that are done."""
     all_good(library, 4, "held")
 
 
