@@ -52,6 +52,8 @@ class RemoteWorker final : public WorkerInterface {
 
   void GetStatusAsync(const GetStatusRequest& request, GetStatusResponse* response,
                       Done done) override {
+    // Who asks again has waited for as long as seemed good to it.
+    client_.ConnectSoon();
     Call("GetStatus", request, response, kStatusDeadline, nullptr, std::move(done));
   }
   void CreateWorkerSessionAsync(const CreateWorkerSessionRequest& request,

@@ -21,14 +21,25 @@ enum class ReduceOp : int64_t { kMean = 0, kSum = 1, kMin = 3, kMax = 4, kProduc
 
 constexpr double kCostOfScaling = 0.3;  // ns an element
 
-template <typename T>
-void Scale(double factor, Tensor* data) {
+template <typename T, typename Factor = double>
+void Scale(Factor factor, Tensor* data) {
   T* const values = data->data<T>();
   SerialFor(data->num_elements(), kCostOfScaling, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
-      values[i] = static_cast<T>(static_cast<double>(values[i]) * factor);
+      values[i] = static_cast<T>(static_cast<Factor>(values[i]) * factor);
     }
   });
+}
+
+/// A product of two floats is exact as a double: where the factor is a float, as that of the mean
+/// over 2, 4 or 8 ranks, the product of floats is the same number, in a third of the time.
+void ScaleFloats(double factor, Tensor* data) {
+  const auto rounded = static_cast<float>(factor);
+  if (static_cast<double>(rounded) == factor) {
+    Scale<float, float>(rounded, data);
+  } else {
+    Scale<float>(factor, data);
+  }
 }
 
 /// Integers are cut off after the product, as Horovod does it.
@@ -36,7 +47,7 @@ void ScaleBy(double factor, Tensor* data) {
   if (factor == 1.0) return;
   switch (data->dtype()) {
     case DType::kFloat:
-      return Scale<float>(factor, data);
+      return ScaleFloats(factor, data);
     case DType::kDouble:
       return Scale<double>(factor, data);
     case DType::kHalf:

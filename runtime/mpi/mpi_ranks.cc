@@ -41,7 +41,7 @@ constexpr std::chrono::milliseconds kLastWords{2000};
 
 /// The tag of greetings that nobody means.
 constexpr uint32_t kNobody = 0;
-constexpr int kLeaving = 1;
+constexpr int kLeaving = 1, kGreeting = 1;  // tags of messages to and among the ranks
 /// The words of a rank that leaves: its generation, the calls that it has done, and whether it has
 /// failed.
 constexpr int kWords = 3;
@@ -67,6 +67,13 @@ std::string LibraryOfProcess() {
   MPI_Get_library_version(text.data(), &length);
   const std::string_view all(text.data(), static_cast<size_t>(length));
   return std::string(all.substr(0, all.find('\n')));
+}
+
+/// Asks MPI; a request that is none is done.
+StatusOr<bool> IsDone(MPI_Request* request) {
+  int is_done = 0;
+  TENON_RETURN_IF_ERROR(StatusOfMpi(MPI_Test(request, &is_done, MPI_STATUS_IGNORE)));
+  return is_done != 0;
 }
 
 }  // namespace
@@ -155,6 +162,7 @@ Status MpiRanks::Begin() {
     MPI_Comm_set_errhandler(*own, MPI_ERRORS_RETURN);
   }
   all_.resize(static_cast<size_t>(size_));
+  has_come_ = size_;
   return OkStatus();
 }
 
@@ -166,7 +174,7 @@ Status MpiRanks::BeginAnew(Clock::Time end, const Status& own) {
   MPI_Request request = MPI_REQUEST_NULL;
   TENON_RETURN_IF_ERROR(StatusOfMpi(
       MPI_Iallreduce(sent.data(), most.data(), kCount, MPI_INT64_T, MPI_MAX, control_, &request)));
-  const Status agreed = Poll(&request, end, /*is_call=*/false);
+  const Status agreed = Poll([&] { return IsDone(&request); }, end, /*is_call=*/false);
   TENON_RETURN_IF_ERROR(own);
   TENON_RETURN_IF_ERROR(agreed);
   if (most[2] != 0) return InvalidArgument("a rank has another number than mpirun has for it");
@@ -175,13 +183,14 @@ Status MpiRanks::BeginAnew(Clock::Time end, const Status& own) {
         "a rank has failed in the middle of a collective, after which MPI has no "
         "others: the job has to be started again");
   }
-  if (greeting_ != MPI_REQUEST_NULL) {
-    TENON_RETURN_IF_ERROR(Poll(&greeting_, end, /*is_call=*/false));
-  }
+  const auto finish = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    return Poll([this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return AdvanceGreeting(); }, end,
+                /*is_call=*/false);
+  };
+  if (is_greeting()) TENON_RETURN_IF_ERROR(finish());
   if (greetings_ < most[0]) {
-    own_.tag = kNobody;
-    TENON_RETURN_IF_ERROR(BeginGreeting());
-    TENON_RETURN_IF_ERROR(Poll(&greeting_, end, /*is_call=*/false));
+    TENON_RETURN_IF_ERROR(BeginGreeting(kNobody));
+    TENON_RETURN_IF_ERROR(finish());
   }
   return OkStatus();
 }
@@ -192,10 +201,33 @@ void MpiRanks::Leave() {
   joined_ = false;
 }
 
-Status MpiRanks::BeginGreeting() {
+Status MpiRanks::BeginGreeting(uint32_t tag) {
   ++greetings_;
-  return StatusOfMpi(MPI_Iallgather(&own_, sizeof(Greeting), MPI_BYTE, all_.data(),
-                                    sizeof(Greeting), MPI_BYTE, calls_, &greeting_));
+  all_[0].tag = tag;
+  has_come_ = 1;
+  return size_ > 1 ? BeginRound() : OkStatus();
+}
+
+Status MpiRanks::BeginRound() {
+  const int count = std::min(has_come_, size_ - has_come_);
+  const int bytes = count * static_cast<int>(sizeof(Greeting));
+  TENON_RETURN_IF_ERROR(
+      StatusOfMpi(MPI_Irecv(all_.data() + has_come_, bytes, MPI_BYTE, (rank_ + has_come_) % size_,
+                            kGreeting, calls_, &round_[0])));
+  return StatusOfMpi(MPI_Isend(all_.data(), bytes, MPI_BYTE, (rank_ - has_come_ + size_) % size_,
+                               kGreeting, calls_, &round_[1]));
+}
+
+StatusOr<bool> MpiRanks::AdvanceGreeting() {
+  while (is_greeting()) {
+    for (MPI_Request& message : round_) {
+      TENON_ASSIGN_OR_RETURN(const bool is_done, IsDone(&message));
+      if (!is_done) return false;
+    }
+    has_come_ += std::min(has_come_, size_ - has_come_);
+    if (is_greeting()) TENON_RETURN_IF_ERROR(BeginRound());
+  }
+  return true;
 }
 
 Status MpiRanks::Greet(const CollectiveCall& call, const void* data, size_t bytes) {
@@ -209,24 +241,29 @@ Status MpiRanks::Greet(const CollectiveCall& call, const void* data, size_t byte
     return Gone(*who);
   }
   end_ = now + call.limit;
-  own_.tag = call.tag;
-  if (bytes > 0) std::memcpy(own_.payload.data(), data, bytes);
-  Status status = BeginGreeting();
-  if (status.ok()) status = Poll(&greeting_, end_, /*is_call=*/true);
+  if (bytes > 0) std::memcpy(all_[0].payload.data(), data, bytes);
+  Status status = BeginGreeting(call.tag);
+  if (status.ok()) {
+    status = Poll([this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return AdvanceGreeting(); }, end_,
+                  /*is_call=*/true);
+  }
   for (int r = 0; status.ok() && r < size_; ++r) {
-    if (all_[static_cast<size_t>(r)].tag == call.tag) continue;
+    if (GreetingOf(r).tag == call.tag) continue;
     status = Unavailable("rank ", r, " is in another collective");
   }
   failed_ = !status.ok();
   return status;
 }
 
-const void* MpiRanks::PayloadOf(int rank) const {
-  return all_[static_cast<size_t>(rank)].payload.data();
+const MpiRanks::Greeting& MpiRanks::GreetingOf(int rank) const {
+  const int after = rank - rank_;
+  return all_[static_cast<size_t>(after < 0 ? after + size_ : after)];
 }
 
+const void* MpiRanks::PayloadOf(int rank) const { return GreetingOf(rank).payload.data(); }
+
 Status MpiRanks::Wait(MPI_Request request, const CollectiveCall& call) {
-  const Status status = Poll(&request, end_, /*is_call=*/true);
+  const Status status = Poll([&] { return IsDone(&request); }, end_, /*is_call=*/true);
   return status.ok() ? status : Lose(status, call);
 }
 
@@ -236,14 +273,13 @@ Status MpiRanks::Lose(const Status& why, const CollectiveCall& call) {
   return why;
 }
 
-Status MpiRanks::Poll(MPI_Request* request, Clock::Time end, bool is_call) {
+Status MpiRanks::Poll(absl::FunctionRef<StatusOr<bool>()> is_done, Clock::Time end, bool is_call) {
   std::optional<Clock::Time> since;
   std::optional<int> who;
   Clock::Time last = end;
   for (int polls = 0;; ++polls) {
-    int is_done = 0;
-    TENON_RETURN_IF_ERROR(StatusOfMpi(MPI_Test(request, &is_done, MPI_STATUS_IGNORE)));
-    if (is_done != 0) return OkStatus();
+    TENON_ASSIGN_OR_RETURN(const bool has_ended, is_done());
+    if (has_ended) return OkStatus();
     if (polls < kQuickPolls && !aborted_) {
       _mm_pause();
       continue;
@@ -272,7 +308,7 @@ void MpiRanks::Pause(Clock::Time since, Clock::Time now) {
 
 std::optional<int> MpiRanks::WhoMisses(int64_t call) {
   if (aborted_) {
-    failed_ = failed_ || aborted_by_error_ || greeting_ != MPI_REQUEST_NULL;
+    failed_ = failed_ || aborted_by_error_ || is_greeting();
     TellOthers(call - 1);
     return rank_;
   }
@@ -339,7 +375,7 @@ void MpiRanks::End(int exit_code) {
   // A process that a signal ends in good order has such a code, too.
   const bool is_error = exit_code != 0 && exit_code <= kSignalled;
   const bool can_end = ended == 0 && owned_ && !is_error && !failed_ && !lost_ && !moving_ &&
-                       !joined_ && greeting_ == MPI_REQUEST_NULL;
+                       !joined_ && !is_greeting();
   // MPI waits for all ranks at its end, and complains of words that nobody has taken; the mpirun of
   // Open MPI may itself fail where a rank ends so and another one by an error.
   if (can_end && told_) {

@@ -13,6 +13,7 @@
 #include <optional>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "core/base/clock.h"
 #include "core/base/mutex.h"
 #include "core/base/status.h"
@@ -86,9 +87,17 @@ class MpiRanks {
   /// Ends the greetings that some ranks began before they failed, with those who did not. The error
   /// of any rank, such as `own`, is one on all.
   Status BeginAnew(Clock::Time end, const Status& own) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  Status BeginGreeting() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  /// Asks MPI until it has done `request`; during a call no longer than all ranks take part.
-  Status Poll(MPI_Request* request, Clock::Time end, bool is_call)
+  /// A greeting goes in rounds of single messages, which cost half of what MPI's own collectives
+  /// do. In each a rank gets as many greetings as it has, from the rank after those that it has.
+  Status BeginGreeting(uint32_t tag) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  const Greeting& GreetingOf(int rank) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  Status BeginRound() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  /// Goes on with a greeting that has begun; true when all have come.
+  StatusOr<bool> AdvanceGreeting() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  bool is_greeting() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return has_come_ < size_; }
+  /// Asks MPI until it has done what `is_done` asks for; during a call no longer than all ranks
+  /// take part.
+  Status Poll(absl::FunctionRef<StatusOr<bool>()> is_done, Clock::Time end, bool is_call)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   /// The rank, perhaps this one, that has left before the end of the call with this number; null
   /// while there is none.
@@ -115,10 +124,10 @@ class MpiRanks {
   int rank_ = 0, size_ = 1;
   MPI_Comm calls_ = MPI_COMM_NULL, control_ = MPI_COMM_NULL;
 
-  Greeting own_ ABSL_GUARDED_BY(mu_);
-  std::vector<Greeting> all_ ABSL_GUARDED_BY(mu_);
-  int64_t greetings_ ABSL_GUARDED_BY(mu_) = 0;  // how many this process has begun: one a call
-  MPI_Request greeting_ ABSL_GUARDED_BY(mu_) = MPI_REQUEST_NULL;
+  std::vector<Greeting> all_ ABSL_GUARDED_BY(mu_);  // this rank's, the next one's, and so on
+  int64_t greetings_ ABSL_GUARDED_BY(mu_) = 0;      // how many this process has begun: one a call
+  int has_come_ ABSL_GUARDED_BY(mu_) = 1;           // so many of them, before the present round
+  std::array<MPI_Request, 2> round_ ABSL_GUARDED_BY(mu_) = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
 
   Clock::Time greeted_ ABSL_GUARDED_BY(mu_);  // when the last call began
   Clock::Time end_ ABSL_GUARDED_BY(mu_);      // when its limit is

@@ -162,7 +162,7 @@ def hdfs(folder_of_realm=None, **more):
             with open(os.path.join(conf, name), "w", encoding="utf-8") as file:
                 file.write(text)
         classes = [conf, os.path.join(folder, "web"), *glob.glob(os.path.join(VENV, "jars", "*.jar")), *DEBIAN_JARS]
-        java = ["java", *OPEN, "-Xmx256m", "-cp", ":".join(classes)]
+        java = ["java", *OPEN, "-Xmx256m", f"-Djava.io.tmpdir={folder}", "-cp", ":".join(classes)]
         if folder_of_realm:
             java.insert(1, f"-Djava.security.krb5.conf={folder_of_realm}/krb5.conf")
         server = "org.apache.hadoop.hdfs.server."

@@ -26,7 +26,11 @@ class RpcClient {
   /// Everything outlives the client.
   RpcClient(const std::shared_ptr<grpc::Channel>& channel, const Credentials& credentials,
             Poller& poller)
-      : stub_(channel), credentials_(credentials), poller_(poller) {}
+      : channel_(channel), stub_(channel), credentials_(credentials), poller_(poller) {}
+
+  /// Tries now to connect to a server that was not there before, in place of later. Calls fail in
+  /// the meantime as they did.
+  void ConnectSoon() { grpc::experimental::ChannelResetConnectionBackoff(channel_.get()); }
 
   /// A limit of 0 is none. `cancellation`, unless null, ends the call early; it must live until
   /// `end` is called.
@@ -43,6 +47,7 @@ class RpcClient {
  private:
   class Running;
 
+  const std::shared_ptr<grpc::Channel> channel_;
   grpc::GenericStub stub_;
   const Credentials& credentials_;
   Poller& poller_;

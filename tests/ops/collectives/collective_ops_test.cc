@@ -84,6 +84,29 @@ TEST(CollectiveOpsTest, AllReduce) {
   }));
 }
 
+/// The quotient of two and of three ranks is the sum's product with a double, rounded once.
+TEST(CollectiveOpsTest, MeansAreRoundedOnce) {
+  const std::vector<float> values = {1.f / 3, -7e-45f, 1e-45f, 3.4e38f, -0.1f, 16777215.f, 1e-38f};
+  for (const int size : {2, 3, 4}) {
+    ExpectOk(RunRanks(size, [&](Communicator& ranks) -> Status {
+      TENON_ASSIGN_OR_RETURN(
+          const std::vector<Tensor> found, RunGraph(&ranks, [&](int rank) {
+            const Output x = Const(rank == 0 ? values : std::vector<float>(values.size(), 0.f));
+            return std::vector<Output>{HorovodAllreduce(x, {.reduce_op = 0}),
+                                       HorovodAllreduce(x, {.postscale_factor = 0.3f}),
+                                       HorovodAllreduce(x, {.postscale_factor = 2})};
+          }));
+      const std::vector<double> factors = {1.0 / size, 0.3f, 2};
+      for (size_t i = 0; i < factors.size(); ++i) {
+        std::vector<float> wanted;
+        for (const float value : values) wanted.push_back(static_cast<float>(value * factors[i]));
+        TENON_RETURN_IF_ERROR(Expect(found[i], Tensor::Of<float>({std::ssize(wanted)}, wanted)));
+      }
+      return OkStatus();
+    }));
+  }
+}
+
 TEST(CollectiveOpsTest, InputsAreNotChanged) {
   ExpectOk(RunRanks(2, [](Communicator& ranks) -> Status {
     TENON_ASSIGN_OR_RETURN(
