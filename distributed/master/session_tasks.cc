@@ -10,7 +10,7 @@ namespace {
 
 /// The pause before a task that did not answer is asked again: a part of the time until then, since
 /// the tasks of a job start at about the same time.
-constexpr std::chrono::milliseconds kShortPause{5}, kLongPause{500};
+constexpr std::chrono::milliseconds kShortPause{1}, kLongPause{500};
 constexpr int kPauseDivisor = 4;
 
 }  // namespace
@@ -108,9 +108,9 @@ Status SessionTasks::Reach(const std::set<std::string>& tasks, Cancellation* can
       }
     }
     const auto waited = std::chrono::duration_cast<std::chrono::milliseconds>(now - begin);
-    TENON_RETURN_IF_ERROR(
-        Pause(*environment_.clock, std::clamp(waited / kPauseDivisor, kShortPause, kLongPause),
-              cancellation));
+    TENON_RETURN_IF_ERROR(Pause(*environment_.clock,
+                                std::clamp(waited / kPauseDivisor, kShortPause, kLongPause),
+                                cancellation));
   }
   return OkStatus();
 }
