@@ -52,7 +52,7 @@ class RemoteWorker final : public WorkerInterface {
 
   void GetStatusAsync(const GetStatusRequest& request, GetStatusResponse* response,
                       Done done) override {
-    // Who asks again has waited for as long as seemed good to it.
+    // A caller that asks again has waited for as long as seemed good to it.
     client_.ConnectSoon();
     Call("GetStatus", request, response, kStatusDeadline, nullptr, std::move(done));
   }

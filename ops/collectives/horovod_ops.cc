@@ -32,7 +32,7 @@ void Scale(Factor factor, Tensor* data) {
 }
 
 /// A product of two floats is exact as a double: where the factor is a float, as that of the mean
-/// over 2, 4 or 8 ranks, the product of floats is the same number, in a third of the time.
+/// over 2, 4 or 8 ranks, the product of floats is the same number, in two thirds of the time.
 void ScaleFloats(double factor, Tensor* data) {
   const auto rounded = static_cast<float>(factor);
   if (static_cast<double>(rounded) == factor) {

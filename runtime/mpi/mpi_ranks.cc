@@ -183,14 +183,10 @@ Status MpiRanks::BeginAnew(Clock::Time end, const Status& own) {
         "a rank has failed in the middle of a collective, after which MPI has no "
         "others: the job has to be started again");
   }
-  const auto finish = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    return Poll([this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return AdvanceGreeting(); }, end,
-                /*is_call=*/false);
-  };
-  if (is_greeting()) TENON_RETURN_IF_ERROR(finish());
+  TENON_RETURN_IF_ERROR(FinishGreeting(end, /*is_call=*/false));
   if (greetings_ < most[0]) {
     TENON_RETURN_IF_ERROR(BeginGreeting(kNobody));
-    TENON_RETURN_IF_ERROR(finish());
+    TENON_RETURN_IF_ERROR(FinishGreeting(end, /*is_call=*/false));
   }
   return OkStatus();
 }
@@ -230,6 +226,11 @@ StatusOr<bool> MpiRanks::AdvanceGreeting() {
   return true;
 }
 
+Status MpiRanks::FinishGreeting(Clock::Time end, bool is_call) {
+  return Poll([this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return AdvanceGreeting(); }, end,
+              is_call);
+}
+
 Status MpiRanks::Greet(const CollectiveCall& call, const void* data, size_t bytes) {
   if (failed_) return Unavailable("a collective by MPI has failed before");
   const Clock::Time now = MachineClock().Now();
@@ -243,10 +244,7 @@ Status MpiRanks::Greet(const CollectiveCall& call, const void* data, size_t byte
   end_ = now + call.limit;
   if (bytes > 0) std::memcpy(all_[0].payload.data(), data, bytes);
   Status status = BeginGreeting(call.tag);
-  if (status.ok()) {
-    status = Poll([this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return AdvanceGreeting(); }, end_,
-                  /*is_call=*/true);
-  }
+  if (status.ok()) status = FinishGreeting(end_, /*is_call=*/true);
   for (int r = 0; status.ok() && r < size_; ++r) {
     if (GreetingOf(r).tag == call.tag) continue;
     status = Unavailable("rank ", r, " is in another collective");

@@ -94,6 +94,8 @@ class MpiRanks {
   Status BeginRound() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   /// Goes on with a greeting that has begun; true when all have come.
   StatusOr<bool> AdvanceGreeting() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  /// Returns at once where none has begun.
+  Status FinishGreeting(Clock::Time end, bool is_call) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool is_greeting() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return has_come_ < size_; }
   /// Asks MPI until it has done what `is_done` asks for; during a call no longer than all ranks
   /// take part.
