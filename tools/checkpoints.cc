@@ -10,6 +10,7 @@
 #include <tuple>
 
 #include "core/base/closest_name.h"
+#include "core/base/plural.h"
 #include "data/checkpoint/tensor_bundle.h"
 #include "data/files/file.h"
 #include "train/saver/checkpoint_state.h"
@@ -232,9 +233,9 @@ Status PrintCheckpoint(const std::string& prefix) {
     elements += entry->shape.num_elements();
     bytes += BytesOf(*entry);
   }
-  std::printf("%s: %zu tensors, %lld elements, %lld bytes, in %d data files\n", prefix.c_str(),
-              names.size(), static_cast<long long>(elements), static_cast<long long>(bytes),
-              reader->num_shards());
+  std::printf("%s: %s, %s, %s, in %s\n", prefix.c_str(), Plural(names.size(), "tensor").c_str(),
+              Plural(elements, "element").c_str(), Plural(bytes, "byte").c_str(),
+              Plural(reader->num_shards(), "data file").c_str());
   const std::vector<std::string> missing = FindMissingData(*reader);
   return missing.empty() ? OkStatus() : DataLoss(Join(missing, "; "));
 }

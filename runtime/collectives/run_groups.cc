@@ -59,14 +59,16 @@ void RunGroups::Start(GroupPart part, Communicator::Done done) {
   groups_->Start(std::move(part), std::move(done));
 }
 
-void RunGroups::HandleFailure(const Status& why) {
+void RunGroups::HandleFailure(const Status& why, std::function<void()> done) {
+  // The last one that has been left, if any is, releases it.
+  const std::shared_ptr<void> left(nullptr, [done = std::move(done)](void*) { done(); });
   for (const auto& [group, parts] : parts_) {
     bool all_begun = false;
     {
       MutexLock lock(mu_);
       all_begun = begun_[group] == parts;
     }
-    if (!all_begun) groups_->Abort(group, why);
+    if (!all_begun) groups_->Leave(group, why, [left] {});
   }
 }
 

@@ -178,7 +178,7 @@ def compared(tf, np):
             two = tf.train.Saver({"w": w, "s": s, "x": b}).save(session, folder + "/two")
         assert inspect(folder) == inspect(two) == inspect(two + ".index") == (0, [
             "s  string[2], 8 bytes", "w  float[2,2], 16 bytes", "x  int64[3], 24 bytes",
-            f"{two}: 3 tensors, 9 elements, 48 bytes, in 1 data files"]), inspect(folder)
+            f"{two}: 3 tensors, 9 elements, 48 bytes, in 1 data file"]), inspect(folder)
         assert inspect(one, "--print", "w", "--print", "b") == (0, [
             "w = float[2,2] 1 2 3 4", "b = int64[3] 7 8 9"])
         assert inspect(one, "--compare", two) == (1, [

@@ -23,7 +23,7 @@ def listing():
     code, lines, _ = inspect(SMALL)
     assert code == 0 and "a  float[2,3], 24 bytes" in lines, lines
     assert "part  float[10,2], 80 bytes, in 3 slices" in lines, lines
-    assert lines[-1] == f"{SMALL}: 8 tensors, 36 elements, 352 bytes, in 1 data files", lines
+    assert lines[-1] == f"{SMALL}: 8 tensors, 36 elements, 352 bytes, in 1 data file", lines
     assert inspect(SMALL + ".index")[1] == lines
     assert inspect(FOLDER)[1] == lines  # by its state file
 
