@@ -3,26 +3,26 @@
 
 #include <algorithm>
 #include <atomic>
-#include <optional>
 #include <string>
 #include <utility>
 
 #include "core/base/mutex.h"
+#include "data/http/whole_output.h"
 
 namespace tenon {
 namespace {
 
 constexpr size_t kHdfsPartBytes = 16 << 20;
-constexpr auto kHdfsFlushPause = std::chrono::seconds(10);
 
-class HdfsOutput final : public OutputFile {
+class HdfsOutput final : public WholeOutput {
  public:
-  HdfsOutput(HdfsClient& client, HdfsPlace place) : client_(client), place_(std::move(place)) {
+  HdfsOutput(HdfsClient& client, HdfsPlace place)
+      : WholeOutput(client.clock(), place.Path()), client_(client), place_(std::move(place)) {
     file_.about = place_;
   }
   ~HdfsOutput() override {
     // A file that others have seen is one that grows; half of any other is none.
-    if (file_.is_seen && status_.ok() && !closed_) Close().IgnoreError();
+    if (file_.is_seen && is_sound()) Close().IgnoreError();
     cancelled_ = true;
     WaitForPart().IgnoreError();
     if (is_made_ && !file_.is_seen) client_.Remove(file_.place, false).IgnoreError();
@@ -44,50 +44,35 @@ class HdfsOutput final : public OutputFile {
     file_.size = info->size;
     file_.place = place_;
     is_made_ = file_.is_seen = true;
-    changed_ = false;
+    HasAppeared();
     return OkStatus();
   }
 
-  Status Append(std::string_view data) override {
-    TENON_RETURN_IF_ERROR(Check());
-    changed_ = changed_ || !data.empty();
+ protected:
+  Status Add(std::string_view data) override {
     while (!data.empty()) {
       const size_t step = std::min(data.size(), kHdfsPartBytes - buffer_.size());
       // Small files take no more than they have.
       if (buffer_.size() + step > kHdfsPartBytes / 4) buffer_.reserve(kHdfsPartBytes);
       buffer_.append(data.substr(0, step));
       data.remove_prefix(step);
-      if (buffer_.size() == kHdfsPartBytes) TENON_RETURN_IF_ERROR(Keep(BeginPart()));
+      if (buffer_.size() == kHdfsPartBytes) TENON_RETURN_IF_ERROR(BeginPart());
     }
     return OkStatus();
   }
-  Status Flush() override {
-    TENON_RETURN_IF_ERROR(Check());
-    const bool soon = appeared_at_ && client_.clock().Now() < *appeared_at_ + kHdfsFlushPause;
-    return soon ? OkStatus() : Appear();
-  }
-  Status Sync() override {
-    TENON_RETURN_IF_ERROR(Check());
-    return Appear();
-  }
-  Status Close() override {
-    if (closed_) return OkStatus();
-    TENON_RETURN_IF_ERROR(Check());
-    closed_ = true;
-    return Appear();
+  Status Put() override {
+    TENON_RETURN_IF_ERROR(WaitForPart());
+    if (!buffer_.empty() || !is_made_) TENON_RETURN_IF_ERROR(SendPart(std::exchange(buffer_, {})));
+    if (file_.is_seen) return OkStatus();
+    TENON_ASSIGN_OR_RETURN(const HdfsFileInfo info, client_.Stat(file_.place, "write"));
+    if (info.size != file_.size) {
+      return DataLoss("cannot write '", place_.Path(), "': found ", info.size,
+                      " bytes there, wanted ", file_.size);
+    }
+    return TakeName(/*replace=*/true);
   }
 
  private:
-  Status Check() const {
-    if (closed_) return FailedPrecondition("'", place_.Path(), "' is closed");
-    return status_;
-  }
-  /// The first error stays: what was lost with it is lacking in all that follows.
-  Status Keep(const Status& status) {
-    status_.Update(status);
-    return status;
-  }
-
   /// Sends the buffer, when the part before it is there, while the next one is filled.
   Status BeginPart() {
     TENON_RETURN_IF_ERROR(WaitForPart());
@@ -128,35 +113,12 @@ class HdfsOutput final : public OutputFile {
     file_.is_seen = true;
     return OkStatus();
   }
-  /// Makes the file what was written so far.
-  Status Appear() {
-    if (!changed_) return OkStatus();
-    TENON_RETURN_IF_ERROR(Keep(Put()));
-    changed_ = false;
-    appeared_at_ = client_.clock().Now();
-    return OkStatus();
-  }
-  Status Put() {
-    TENON_RETURN_IF_ERROR(WaitForPart());
-    if (!buffer_.empty() || !is_made_) TENON_RETURN_IF_ERROR(SendPart(std::exchange(buffer_, {})));
-    if (file_.is_seen) return OkStatus();
-    TENON_ASSIGN_OR_RETURN(const HdfsFileInfo info, client_.Stat(file_.place, "write"));
-    if (info.size != file_.size) {
-      return DataLoss("cannot write '", place_.Path(), "': found ", info.size,
-                      " bytes there, wanted ", file_.size);
-    }
-    return TakeName(/*replace=*/true);
-  }
 
   HdfsClient& client_;
   const HdfsPlace place_;
   HdfsGrowth file_;
-  Status status_;
   std::string buffer_;  // what was not sent yet
   bool is_made_ = false;
-  bool changed_ = true;  // a file that is empty has to be made, too
-  bool closed_ = false;
-  std::optional<Clock::Time> appeared_at_;
   std::atomic<bool> cancelled_{false};
   Mutex mu_;
   CondVar changed_sending_;

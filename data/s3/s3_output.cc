@@ -3,11 +3,11 @@
 
 #include <algorithm>
 #include <atomic>
-#include <optional>
 #include <utility>
 #include <vector>
 
 #include "core/base/mutex.h"
+#include "data/http/whole_output.h"
 #include "data/s3/s3_input.h"
 
 namespace tenon {
@@ -17,7 +17,6 @@ constexpr size_t kPartBytes = 16 << 20;
 /// Servers take no smaller part, but for the last one.
 constexpr int64_t kLeastPart = 5 << 20;
 constexpr int kMostSending = 4;
-constexpr auto kFlushPause = std::chrono::seconds(10);
 
 /// How large part `number` is: 10,000 parts are the most that an upload can have, and 5 TiB the
 /// largest object.
@@ -149,13 +148,13 @@ class Upload {
   int sending_ ABSL_GUARDED_BY(mu_) = 0;
 };
 
-class S3Output final : public OutputFile {
+class S3Output final : public WholeOutput {
  public:
   S3Output(S3Client& client, std::string path, S3Place place)
-      : client_(client), path_(std::move(path)), place_(std::move(place)) {}
+      : WholeOutput(client.clock(), std::move(path)), client_(client), place_(std::move(place)) {}
   ~S3Output() override {
     // A file that others have seen is one that grows; half of any other is none.
-    if (appeared_ && status_.ok()) Close().IgnoreError();
+    if (appeared_ && is_sound()) Close().IgnoreError();
   }
 
   /// Goes on with what the object has.
@@ -163,20 +162,19 @@ class S3Output final : public OutputFile {
     const StatusOr<S3ObjectInfo> info = client_.Head(place_, "open for writing");
     if (info.status().code() == StatusCode::kNotFound) return OkStatus();
     TENON_RETURN_IF_ERROR(info.status());
-    changed_ = false;
+    HasAppeared();
     appeared_ = true;
     if (info->size >= static_cast<int64_t>(kPartBytes)) {
       committed_ = info->size;
       return OkStatus();
     }
-    TENON_ASSIGN_OR_RETURN(const auto old, OpenS3Input(client_, path_, place_));
+    TENON_ASSIGN_OR_RETURN(const auto old, OpenS3Input(client_, path(), place_));
     buffer_.resize(static_cast<size_t>(old->size()));
     return old->ReadAt(0, buffer_.size(), buffer_.data()).status();
   }
 
-  Status Append(std::string_view data) override {
-    TENON_RETURN_IF_ERROR(Check());
-    changed_ = changed_ || !data.empty();
+ protected:
+  Status Add(std::string_view data) override {
     while (!data.empty()) {
       const size_t part = PartBytes(upload_ ? upload_->parts() + 1 : 1);
       const size_t step = std::min(data.size(), part - std::min(part, buffer_.size()));
@@ -185,39 +183,20 @@ class S3Output final : public OutputFile {
       buffer_.append(data.substr(0, step));
       data.remove_prefix(step);
       if (buffer_.size() < part || (data.empty() && upload_ == nullptr)) continue;
-      TENON_RETURN_IF_ERROR(Keep(SendPart()));
+      const Status sent = SendPart();
+      if (!sent.ok()) upload_ = nullptr;
+      TENON_RETURN_IF_ERROR(sent);
     }
     return OkStatus();
   }
-
-  Status Flush() override {
-    TENON_RETURN_IF_ERROR(Check());
-    const bool soon = appeared_at_ && client_.clock().Now() < *appeared_at_ + kFlushPause;
-    return soon ? OkStatus() : Appear();
-  }
-  Status Sync() override {
-    TENON_RETURN_IF_ERROR(Check());
-    return Appear();
-  }
-  Status Close() override {
-    if (closed_) return OkStatus();
-    TENON_RETURN_IF_ERROR(Check());
-    closed_ = true;
-    return Appear();
+  Status Put() override {
+    const Status whole = PutAll();
+    if (!whole.ok()) upload_ = nullptr;
+    appeared_ = appeared_ || whole.ok();
+    return whole;
   }
 
  private:
-  Status Check() const {
-    if (closed_) return FailedPrecondition("'", path_, "' is closed");
-    return status_;
-  }
-  /// The first error stays: what was lost with it is lacking in all that follows.
-  Status Keep(const Status& status) {
-    status_.Update(status);
-    if (!status_.ok()) upload_ = nullptr;
-    return status;
-  }
-
   Status BeginUpload() {
     TENON_ASSIGN_OR_RETURN(const std::string id, client_.BeginUpload(place_));
     upload_ = std::make_unique<Upload>(client_, place_, id);
@@ -238,16 +217,7 @@ class S3Output final : public OutputFile {
     return upload_->Send(std::exchange(buffer_, {}));
   }
 
-  /// Makes the object what was written so far.
-  Status Appear() {
-    if (!changed_) return OkStatus();
-    TENON_RETURN_IF_ERROR(Keep(Put()));
-    changed_ = false;
-    appeared_ = true;
-    appeared_at_ = client_.clock().Now();
-    return OkStatus();
-  }
-  Status Put() {
+  Status PutAll() {
     if (upload_ == nullptr && committed_ == 0) {
       const S3Call call{.method = "PUT", .place = place_, .what = "write", .body = buffer_};
       return client_.Send(call).status();
@@ -260,17 +230,12 @@ class S3Output final : public OutputFile {
   }
 
   S3Client& client_;
-  const std::string path_;
   const S3Place place_;
-  Status status_;
   std::string buffer_;     // what is in neither of the next two
   int64_t committed_ = 0;  // bytes that the object has and the buffer has not, at least a part
   int64_t sent_ = 0;       // bytes that are parts of the upload
   std::unique_ptr<Upload> upload_;
-  bool changed_ = true;  // an object that is empty has to be made, too
   bool appeared_ = false;
-  bool closed_ = false;
-  std::optional<Clock::Time> appeared_at_;
 };
 
 }  // namespace
