@@ -69,12 +69,12 @@ class Scenes:
             wait_until_gone(folder, 5)
 
     def one_that_hangs(self, folder):
-        with EndlessTraining(folder, 3, *BY_MPI, "--rank_limit", 1, launch=self.launch) as mpirun:
+        with EndlessTraining(folder, 3, *BY_MPI, "--rank_limit", 5, launch=self.launch) as mpirun:
             victim = ranks_of(folder)[2]
             os.kill(victim, signal.SIGSTOP)
             begin = time.monotonic()
-            mpirun.wait_for("rank 2 did not come within 1000 ms")
-            assert time.monotonic() - begin < 5, mpirun.text()
+            mpirun.wait_for("rank 2 did not come within 5000 ms")
+            assert time.monotonic() - begin < 15, mpirun.text()
             # An mpirun may have killed it by now.
             with contextlib.suppress(ProcessLookupError):
                 os.kill(victim, signal.SIGCONT)
