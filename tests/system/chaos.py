@@ -138,7 +138,7 @@ class Run:
     def term(self, fault, process):
         process.process.terminate()
         if fault.task.startswith("ps") and self.job.name != "monitored":
-            # It ends with the workers, and as any process where these have ended.
+            # A parameter server ends with the workers, and as any process where these have ended.
             self.asked_to_end.update([(fault.task, 128 + signal.SIGTERM), (fault.task, -signal.SIGTERM)])
             return
         try:

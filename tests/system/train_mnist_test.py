@@ -128,7 +128,7 @@ def points_after_a_full_disk(data, steps):
                 resource.prlimit(process.process.pid, resource.RLIMIT_FSIZE, limits[1])
             except ProcessLookupError as e:
                 raise TooLate(process.text()) from e
-            # The last points are written before the checkpoint that ends it.
+            # The last points are written before the checkpoint that ends a training.
             if f"model.ckpt-{steps}" in process.text():
                 raise TooLate(process.text())
             assert process.finish() == 0, process.text()
