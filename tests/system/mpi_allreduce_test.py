@@ -93,7 +93,7 @@ class Scenes:
         assert done.returncode != 0, done
         said = re.findall("rank 1 wants collectives by gloo, and rank 0 by (?:openmpi|mpich): all ranks take the same",
                           done.stdout + done.stderr)
-        assert len(said) == 2 and time.monotonic() - begin < 5, done
+        assert len(said) == 2 and time.monotonic() - begin < 20, done
 
 
 def without_mpirun(folder):
