@@ -242,7 +242,7 @@ def death(tf, ops, config):
         ends = {}
         waiting = threading.Thread(target=client, args=[servers, 0, ends])
         waiting.start()
-        time.sleep(1)
+        servers.await_status(lambda status: "1 step runs" in status, "worker")
         begin = time.time()
         servers.restart("worker", 1)
         waiting.join()

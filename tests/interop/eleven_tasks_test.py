@@ -55,7 +55,7 @@ def built_in_training(m):
     with Job() as job:
         everybody = job.servers + job.trainers + EVALUATOR
         job.start(everybody, command, env)
-        job.finish(everybody, 80)
+        job.finish(everybody, 300)
         for number, task in enumerate(job.trainers):
             assert f"task: /job:worker/replica:0/task:{number} (TF_CONFIG)" in job.processes[task].text(), task
         told = re.search(r"^test accuracy: ([\d.]+) \(step (\d+)\)", job.text("chief"), re.MULTILINE)
@@ -83,10 +83,10 @@ def estimator(m):
             file.write(text)
         variables = dict(environment(m), **TENSORFLOW, HOME=folder, EVALUATOR_PORT=str(free_port()),  # Keras writes there
                          SERVE_FLAGS=f"--root {folder},s3://bucket/flights")
-        everybody = job.servers + job.trainers + EVALUATOR
-        job.start(everybody, [PYTHON, starter, SCRIPT, *flights.flags("s3://bucket/flights", model_dir)], variables)
+        command = [PYTHON, starter, SCRIPT, *flights.flags("s3://bucket/flights", model_dir)]
+        job.start_evaluator_first(job.servers + job.trainers, command, variables)
         wanted = alone(flights, folder)
-        job.finish(job.trainers + EVALUATOR, 120)
+        job.finish(job.trainers + EVALUATOR, 400)
         check_ended(job, 6000, model_dir, wanted, flights)
         stop_servers(job)
 

@@ -37,6 +37,12 @@ class Job:
             config = {"cluster": self.cluster, "task": {"type": job, "index": index}}
             self.processes[job, index] = Process(*command, env=dict(variables, TF_CONFIG=json.dumps(config)))
 
+    def start_evaluator_first(self, others, command, variables):
+        """It waits for checkpoints before the others, who may be fast, make any."""
+        self.start(EVALUATOR, command, variables)
+        self.processes[EVALUATOR[0]].wait_for("secs before starting eval", 120)
+        self.start(others, command, variables)
+
     def text(self, job, index=0):
         return self.processes[job, index].text()
 

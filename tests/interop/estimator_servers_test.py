@@ -17,13 +17,13 @@ STEPS = 3000
 def trained(folder):
     with Job(workers=2) as job:
         flights, model_dir = Flights(folder), os.path.join(folder, "model")
-        job.start(job.servers, [TENON, "serve", "--end_when_idle", "5"], dict(os.environ))
-        job.start(job.trainers + EVALUATOR,
-                  [PYTHON, SCRIPT, *flights.flags(flights.folder, model_dir), "--max_steps", STEPS],
-                  dict(os.environ, **TENSORFLOW))
+        job.start(job.servers, [TENON, "serve", "--end_when_idle", "15"], dict(os.environ))
+        job.start_evaluator_first(job.trainers,
+                                  [PYTHON, SCRIPT, *flights.flags(flights.folder, model_dir), "--max_steps", STEPS],
+                                  dict(os.environ, **TENSORFLOW))
         wanted = alone(flights, folder)
-        job.finish(job.trainers + EVALUATOR, 120)
-        job.finish(job.servers, 20)  # by themselves
+        job.finish(job.trainers + EVALUATOR, 400)
+        job.finish(job.servers, 60)  # by themselves
         check_ended(job, STEPS, model_dir, wanted, flights)
 
 

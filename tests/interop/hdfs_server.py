@@ -14,6 +14,9 @@ import urllib.request
 
 from faulty_proxy import Faults
 
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "system"))
+from tenon_process import free_addresses  # noqa: E402
+
 VENV = os.environ.get("TENON_HDFS_VENV", os.path.expanduser("~/.cache/tenon/hdfs-2.7.3"))
 SKIPPED = 77
 REALM = "TENON.TEST"
@@ -50,9 +53,7 @@ def main_with_hdfs(main):
 
 
 def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
+    return int(free_addresses(1)[0].split(":")[1])
 
 
 def environment(namenodes=None, **more):

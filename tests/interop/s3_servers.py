@@ -11,6 +11,9 @@ import time
 
 from faulty_proxy import Faults
 
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "system"))
+from tenon_process import free_addresses  # noqa: E402
+
 VENV = os.environ.get("TENON_S3_VENV", os.path.expanduser("~/.cache/tenon/s3-servers"))
 SKIPPED = 77
 KEY, SECRET = "a-key", "a-secret-of-some-length"
@@ -30,9 +33,7 @@ def main_with_servers(main):
 
 
 def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
+    return int(free_addresses(1)[0].split(":")[1])
 
 
 def environment(endpoint, **more):

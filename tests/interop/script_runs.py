@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs the scripts of tests/interop/scripts on Tenon's servers and on TensorFlow's."""
-import contextlib
 import importlib
 import os
-import socket
 import sys
 import threading
 import time
 import traceback
+
+from tensorflow_environment import free_addresses
 
 SCRIPTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "scripts")
 sys.path.insert(0, SCRIPTS)
@@ -18,14 +18,6 @@ def run(script, argv):
     import tensorflow.compat.v1 as tf
     with tf.Graph().as_default():
         return importlib.import_module(script).main(argv)
-
-
-def free_addresses(count):
-    with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for s in sockets:
-            s.bind(("127.0.0.1", 0))
-        return ["127.0.0.1:%d" % s.getsockname()[1] for s in sockets]
 
 
 class TensorFlowServers:

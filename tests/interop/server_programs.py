@@ -79,8 +79,9 @@ def kill_while_saving(env, folder, moments, mebibytes):
     for moment in range(moments):
         saves = Saves(env, folder, mebibytes, 2, 1000)
         try:
-            saves.wait_for(lambda: saves.begun)
-            time.sleep(took * 1.6 * moment / moments)
+            whole, part = divmod(1.6 * moment / moments, 1)
+            saves.wait_for(lambda: saves.begun and len(saves.ended) >= whole)
+            time.sleep(took * part)
         finally:
             saves.kill()
         told = max([*saves.ended, *steps, 3])

@@ -167,7 +167,7 @@ def reset_of_a_blocked_dequeue(tf, servers):
 
         waiting = threading.Thread(target=wait)
         waiting.start()
-        time.sleep(1.)
+        servers.await_status(lambda status: "1 step runs" in status, "worker")
         tf.Session.reset(target)
         waiting.join(timeout=10)
         assert ended in ([tf.errors.CancelledError], [tf.errors.AbortedError]), ended
@@ -196,7 +196,7 @@ session.run(take) if sys.argv[2] == "step" else sys.stdin.read()
 def killed_clients(tf):
     """A client that is killed leaves nothing: its step ends at once, its session when it has been idle."""
     del tf
-    with Servers(JOBS, options=["--session_timeout", "2"]) as servers:
+    with Servers(JOBS, options=["--session_timeout", "5"]) as servers:
         for doing in ("step", "partial", "nothing"):
             client = subprocess.Popen([PYTHON, "-c", CLIENT, servers.target("worker"), doing],
                                       stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
@@ -204,12 +204,12 @@ def killed_clients(tf):
             try:
                 assert client.stdout.readline() == "ready\n"
                 if doing == "step":
-                    time.sleep(.5)
+                    servers.await_status(lambda status: "1 step runs" in status, "worker")
                 assert "\nsession " in servers.status("worker"), servers.status("worker")
             finally:
                 client.kill()
                 client.wait()
-            deadline = time.time() + 15
+            deadline = time.time() + 30
             for job in JOBS:
                 while "\nsession " in servers.status(job) or "steps: 0;" not in servers.status(job):
                     assert time.time() < deadline, (doing, servers.status(job))

@@ -16,7 +16,7 @@ from tensorflow_environment import Servers, main_with_tensorflow
 
 STEPS = 100
 DEVICES = 3
-LIMIT = 50  # seconds
+LIMIT = 200  # seconds
 
 
 def examples(np):

@@ -7,12 +7,14 @@ import os
 import pathlib
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
 import threading
 import time
+
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "system"))
+from tenon_process import free_addresses  # noqa: E402  pylint: disable=wrong-import-position
 
 VENV = os.environ.get("TENON_TF_VENV", os.path.expanduser("~/.cache/tenon/tf-2.15.1"))
 PYTHON = os.path.join(VENV, "bin", "python")
@@ -86,16 +88,8 @@ class Servers:
         self.cpus, self.leader = cpus, leader
         self.options, self.tensorflow, self.folder = options, tensorflow, folder
         self.environment = dict(os.environ, **(environment or {}))
-        self.processes, held = {}, []
-        self.addresses = {}
-        for job, count in jobs.items():
-            for _ in range(count):
-                s = socket.socket()
-                s.bind(("127.0.0.1", 0))
-                held.append(s)
-                self.addresses.setdefault(job, []).append("127.0.0.1:%d" % s.getsockname()[1])
-        for s in held:
-            s.close()
+        self.processes = {}
+        self.addresses = {job: free_addresses(count) for job, count in jobs.items()}
         self.cluster = ";".join(f"{job}={','.join(a)}" for job, a in self.addresses.items())
         for job, addresses in self.addresses.items():
             for task, _ in enumerate(addresses):
@@ -135,6 +129,13 @@ class Servers:
         """What `tenon status` says of a task."""
         return subprocess.run([TENON, "status", self.target(job, task)], capture_output=True,
                               text=True, check=True).stdout
+
+    def await_status(self, holds, job, task=0):
+        """Waits until what `tenon status` says of a task is so."""
+        end = time.monotonic() + 60
+        while not holds(status := self.status(job, task)):
+            assert time.monotonic() < end, status
+            time.sleep(.05)
 
     def _end_when_one_crashes(self):
         """TensorFlow's client would repeat its calls to a server of ours that has crashed for ever."""

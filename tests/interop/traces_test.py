@@ -8,7 +8,6 @@ answers must have the same status and the same tensors. Runs itself again under 
 environment (TENON_TF_VENV), for its gRPC.
 """
 import base64
-import concurrent.futures
 import glob
 import json
 import os
@@ -67,6 +66,7 @@ class Replay:
             job = task.rstrip("0123456789")
             address = self.servers.target(job, int(task[len(job):])).removeprefix("grpc://")
             self.channels[task] = self.grpc.insecure_channel(address)
+            self.grpc.channel_ready_future(self.channels[task]).result(30)
         return self.channels[task]
 
     def learn(self, method, recorded, answered):
@@ -104,13 +104,16 @@ class Replay:
                     setattr(message, field.name, self.renamed(value))
 
     def send(self, call):
-        """(status, answer or None): CANCELLED stands for none in time."""
+        """What will be the answer to a call, which is on its way."""
         request = self.message(call["method"], "Request", call["request"])
         self.rename(request)
         method = self.channel(call["to"]).unary_unary("/tensorflow." + call["method"])
+        return method.future(request.SerializeToString(), timeout=1 if call["status"] == "CANCELLED" else 30)
+
+    def outcome(self, future):
+        """(status, answer or None): CANCELLED stands for none in time."""
         try:
-            return "OK", method(request.SerializeToString(),
-                                timeout=1 if call["status"] == "CANCELLED" else 30)
+            return "OK", future.result()
         except self.grpc.RpcError as error:
             late = error.code() == self.grpc.StatusCode.DEADLINE_EXCEEDED
             return ("CANCELLED" if late else error.code().name), error.details()
@@ -154,14 +157,14 @@ class Replay:
     def run(self):
         """Lines that tell of differences."""
         problems = []
-        with self.folder, self.servers, concurrent.futures.ThreadPoolExecutor(16) as threads:
+        with self.folder, self.servers:
             running, previous = [], None
             for call in self.calls:
                 # What had ended before this one began has ended.
                 ended = [r for r in running
                          if r[0]["end_ms"] is not None and r[0]["end_ms"] <= call["start_ms"]]
                 for before, future in ended:
-                    problems += self.report(before, *future.result())
+                    problems += self.report(before, *self.outcome(future))
                     running.remove((before, future))
                 if running:
                     # What was running when this one began has come to the server before it: a session that
@@ -170,9 +173,9 @@ class Replay:
                 previous = call
                 if "restarted" in call:
                     self.servers.restart(call["restarted"].rstrip("0123456789"))
-                running.append((call, threads.submit(self.send, call)))
+                running.append((call, self.send(call)))
             for before, future in running:
-                problems += self.report(before, *future.result())
+                problems += self.report(before, *self.outcome(future))
         return problems
 
     def report(self, call, status, answer):

@@ -132,12 +132,12 @@ def a_death(folder):
 
 def one_that_hangs(folder):
     """The others end within the limit, and say who did not come."""
-    with EndlessTraining(folder, 3, "--rank_limit", 1) as launcher:
+    with EndlessTraining(folder, 3, "--rank_limit", 5) as launcher:
         victim = pids(launcher.text())[2]
         os.kill(victim, signal.SIGSTOP)
         begin = time.monotonic()
-        launcher.wait_for("rank 2 did not come within 1000 ms")
-        assert time.monotonic() - begin < 5, launcher.text()
+        launcher.wait_for("rank 2 did not come within 5000 ms")
+        assert time.monotonic() - begin < 15, launcher.text()
         os.kill(victim, signal.SIGCONT)
         assert launcher.finish() == 1, launcher.text()
 

@@ -8,7 +8,7 @@ import sys
 import tempfile
 
 from processes_test import write_mnist
-from tenon_process import BINARY, Process, main, run
+from tenon_process import BINARY, Process, free_addresses, main, run
 
 SKIPPED = 77
 SYNC = os.path.join(BINARY, "example_mnist_sync")
@@ -25,19 +25,9 @@ def own_host():
         return None if host.startswith("127.") else host
 
 
-def free_ports(host, count):
-    held = [socket.socket() for _ in range(count)]
-    for s in held:
-        s.bind((host, 0))
-    ports = [s.getsockname()[1] for s in held]
-    for s in held:
-        s.close()
-    return ports
-
-
 def job(data, folder, steps, *flags):
     """The exit code and the output of the worker of a job of two tasks that saves to `folder`."""
-    ps, worker = (f"{HOST}:{port}" for port in free_ports(HOST, 2))
+    ps, worker = (address.replace("127.0.0.1", HOST) for address in free_addresses(2))
     command = [SYNC, "--ps_hosts", ps, "--worker_hosts", worker, "--data", data, "--checkpoint_dir", folder,
                "--steps", steps, "--insecure", *flags, "--job_name"]
     with Process(*command, "ps") as server, Process(*command, "worker") as chief:

@@ -108,15 +108,24 @@ class Run:
         fault.struck = True
         getattr(self, name)(fault, process)
 
-    def again(self, fault):
+    def again(self, fault, process):
         time.sleep(fault.lasts)
+        if self.had_done_all(fault.task, process):
+            self.asked_to_end.add((fault.task, process.process.poll()))
+            return
         self.job.start(fault.task)
+
+    def had_done_all(self, task, process):
+        """Whether a task that was struck was about to end by itself, and the others, who have ended, need it no more."""
+        others = [t for t in self.job.kind.tasks() if t != task] if task == "ps 0" else ["ps 0"]
+        return (task == "ps 0" or "total time" in process.text().lower()) and \
+            all(self.job.tasks[t].process.poll() == 0 for t in others)
 
     def kill(self, fault, process):
         process.process.kill()
         process.finish()
         self.down.add(fault.task)
-        self.again(fault)
+        self.again(fault, process)
         self.down.discard(fault.task)
 
     def stop(self, fault, process):
@@ -129,8 +138,9 @@ class Run:
     def term(self, fault, process):
         process.process.terminate()
         if fault.task.startswith("ps") and self.job.name != "monitored":
-            self.asked_to_end.add((fault.task, 128 + signal.SIGTERM))
-            return  # it ends with the workers
+            # A parameter server ends with the workers, and as any process where these have ended.
+            self.asked_to_end.update([(fault.task, 128 + signal.SIGTERM), (fault.task, -signal.SIGTERM)])
+            return
         try:
             code = process.finish(40)
         except subprocess.TimeoutExpired:
@@ -140,7 +150,7 @@ class Run:
         if code not in (0, 128 + signal.SIGTERM, -signal.SIGTERM):
             self.problems.append(f"{fault.task} ended with {code} after SIGTERM")
         self.down.add(fault.task)
-        self.again(fault)
+        self.again(fault, process)
         self.down.discard(fault.task)
 
     def disk_full(self, fault, _):

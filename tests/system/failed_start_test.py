@@ -8,7 +8,7 @@ import tempfile
 import time
 
 from processes_test import write_mnist
-from tenon_process import REPLICA, TENON, Process, free_addresses, main
+from tenon_process import REPLICA, TENON, Process, TooLate, free_addresses, in_time, main
 
 # Well below the 60 s for which tasks look for each other.
 SOON = 30
@@ -109,15 +109,21 @@ def its_address(data):
 
 def a_task_that_is_there(data):
     """Who starts a worker twice does not end the job."""
-    with Tasks(data) as tasks:
-        tasks.start("ps", 0)
-        for task in (0, 1):
-            tasks.start("worker", task, "--max_steps", 3000)
-        tasks.started["worker 1"].wait_for("training")
-        with Process(TENON, "train", "mnist", *tasks.flags, "--job_name", "worker", "--task_index", 1) as twice:
-            assert twice.finish(SOON) == 1 and "Address already in use" in twice.text(), twice.text()
-        for name in ("worker 0", "worker 1", "ps 0"):
-            tasks.expect(name, 0, seconds=120)
+    def case(steps):
+        with Tasks(data) as tasks:
+            tasks.start("ps", 0)
+            for task in (0, 1):
+                tasks.start("worker", task, "--max_steps", steps)
+            tasks.started["worker 1"].wait_for("training")
+            with Process(TENON, "train", "mnist", *tasks.flags, "--job_name", "worker", "--task_index", 1,
+                         "--start_up_deadline", 5) as twice:
+                code = twice.finish(SOON)
+            if tasks.started["worker 1"].process.poll() is not None and "Address already in use" not in twice.text():
+                raise TooLate(tasks.text())
+            assert code == 1 and "Address already in use" in twice.text(), twice.text()
+            for name in ("worker 0", "worker 1", "ps 0"):
+                tasks.expect(name, 0, seconds=120)
+    in_time(case, 3000, 12000, 48000)
 
 
 def nobody_to_tell(data):

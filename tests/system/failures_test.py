@@ -11,6 +11,7 @@ import signal
 import socket
 import sys
 import tempfile
+import threading
 import time
 
 import slurm_nodes
@@ -287,8 +288,21 @@ def fails(launched, failure, way, command, seconds=SOON):
     check_row(failure, way, done.stdout + done.stderr)
 
 
+BUSY = threading.Lock()  # of the port that is taken, which two ways have in common
 TAKE_PORT = "import socket, sys, time\ns = socket.socket()\ns.bind((sys.argv[1], int(sys.argv[2])))\n" \
     "print('taken', flush=True)\ntime.sleep(1000)"
+
+
+def dies_in_training(data, way, launched):
+    """Worker 1, when the steps of all are saved; the job has ended soon after."""
+    with tempfile.TemporaryDirectory() as folder:
+        run_dir, mark = os.path.join(folder, "run"), os.path.join(folder, "mark")
+        then = f"(until ls {run_dir}/model.ckpt-[1-9]*.index; do sleep 0.1; done >{mark} 2>&1; kill -KILL $$) & :"
+        done = launched(worker_1(then, data, "--checkpoint_dir", run_dir, "--save_seconds", 0.2, "--root", folder))
+        seconds = time.time() - os.path.getmtime(mark)
+    assert done.returncode != 0, done.stdout + done.stderr
+    assert seconds < SOON, (seconds, done.stdout + done.stderr)
+    check_row("a task dies", way, done.stdout + done.stderr)
 
 
 def by_ranks(data, way, launched, port, first_port):
@@ -296,16 +310,18 @@ def by_ranks(data, way, launched, port, first_port):
     # MPICH waits for what hangs; the others have some seconds until they end it.
     fails(launched, "a task never comes", way, worker_1(f"exec sleep {SOON if way == 'MPICH' else 1000}", data), SOON + 10)
     fails(launched, "a wrong token", way, worker_1("export TENON_TOKEN=wrong", data))
-    fails(launched, "a task dies", way, worker_1("(sleep 5; kill -KILL $$) & :", data), SOON + 5)
-    with Process(*port) as occupant:
+    dies_in_training(data, way, launched)
+    with BUSY, Process(*port) as occupant:
         occupant.wait_for("taken")
         fails(lambda command: launched(command, first_port), "busy port", way, worker_1(":", data))
 
 
 def by_launch(data):
-    for failure, then in (("a task never comes", "exec sleep 1000"), ("a task dies", "(sleep 3; kill -KILL $$) & :")):
-        fails(lambda command: run(TENON, "launch", "--ps", 1, "--workers", 2, "--", *command), failure, "launch",
-              worker_1(then, data))
+    def launched(command):
+        return run(TENON, "launch", "--ps", 1, "--workers", 2, "--", *command)
+
+    fails(launched, "a task never comes", "launch", worker_1("exec sleep 1000", data))
+    dies_in_training(data, "launch", launched)
 
 
 def by_ssh(data):
@@ -327,8 +343,10 @@ def by_slurm(data):
 
 
 def by_mpi(data, way, launch):
+    begin = {"Open MPI": 20600, "MPICH": 21200}[way]  # which are tried at the same time
+
     def launched(command, port=0):
-        first = port or int(free_addresses(1)[0].split(":")[1]) % 1000 + 21000
+        first = port or int(free_addresses(1)[0].split(":")[1]) % 500 + begin
         environment = ["env", "TENON_TOKEN=right"]
         return run(*environment, *launch, *command, "--first_port", first)
 

@@ -5,6 +5,7 @@ same command: what the others say and return, and that training goes on from the
 ends. Where the others end with the dead one, all are started again. A worker that comes again when the
 chief has ended is told so. Programs of one process go on as well. With --table it prints what was seen as
 the table of docs/fault_tolerance.md."""
+import contextlib
 import glob
 import os
 import re
@@ -15,7 +16,7 @@ import time
 
 from grammar_text import grammar_text
 from processes_test import write_mnist
-from tenon_process import BINARY, REPLICA, SOURCE, TENON, Process, free_addresses, main, run
+from tenon_process import BINARY, REPLICA, SOURCE, TENON, Process, TooLate, free_addresses, in_time, main, run
 
 sys.path.append(os.path.join(SOURCE, "share", "bench"))
 import make_tables  # noqa: E402  pylint: disable=wrong-import-position
@@ -44,11 +45,14 @@ def wait_until(what, condition, text, timeout=60):
 
 
 class Kind:
-    """One program: its command, how it tells how far it is, and whether its workers wait for a parameter
-    server that died."""
+    """One program: its command, which ends with the number of its steps or epochs, how it tells how far it is, and
+    whether its workers wait for a parameter server that died."""
 
     def __init__(self, command, step, recovers=True):
         self.command, self.step, self.recovers = command, step, recovers
+
+    def longer(self, times):
+        return Kind([*self.command[:-1], str(int(self.command[-1]) * times)], self.step, self.recovers)
 
 
 TRAININGS = {
@@ -60,7 +64,7 @@ TRAININGS = {
         r"training +\d+%  (\d+)/"),
     "mnist_sync": Kind([example("mnist_sync"), "--save_seconds", "0.5", "--steps", "1000"],
                        r"step (\d+), [\d.]+ steps/s"),
-    "mnist_replica": Kind([REPLICA, "--training_epochs", "700", "--learning_rate", "0.1"],
+    "mnist_replica": Kind([REPLICA, "--learning_rate", "0.1", "--training_epochs", "700"],
                           r"Step: (\d+),", recovers=False),
 }
 TASKS = ("ps 0", "worker 0", "worker 1")
@@ -122,16 +126,23 @@ def notable(lines):
     return next((line for line in lines if not re.match(plain, line)), "")
 
 
-def killed(name, victim):
-    kind = TRAININGS[name]
+def kill(process, text):
+    process.strike(signal.SIGKILL)
+    if process.finish() != -signal.SIGKILL:
+        raise TooLate(text())
+
+
+def killed(name, victim, times):
+    kind = TRAININGS[name].longer(times)
     with tempfile.TemporaryDirectory() as data, tempfile.TemporaryDirectory() as folder:
         write_mnist(data)
         with Training(kind, folder, data) as training:
             tasks = dict(training.tasks)
             training.wait_until_under_way()
             survivors = {t: (p, len(p.lines)) for t, p in tasks.items() if t != victim}
-            tasks[victim].process.kill()
-            tasks[victim].finish()
+            kill(tasks[victim], training.text)
+            if any(process.process.poll() == 0 for process, _ in survivors.values()):
+                raise TooLate(training.text())
             begin, saved = time.monotonic(), training.saved_step()
             time.sleep(0.5)
             all_again = victim == "ps 0" and not kind.recovers
@@ -157,16 +168,16 @@ def killed(name, victim):
             assert training.saved_step() >= saved, chief
 
 
-def comes_after_the_end(name, seconds):
+def comes_after_the_end(name, seconds, times):
     """Worker 1 is killed, and comes again when the chief has ended training."""
+    kind = TRAININGS[name].longer(times)
     with tempfile.TemporaryDirectory() as data, tempfile.TemporaryDirectory() as folder:
         write_mnist(data)
-        with Training(TRAININGS[name], folder, data) as training:
+        with Training(kind, folder, data) as training:
             # Late enough for the end to come while the parameter server still waits for its return.
-            steps = int(TRAININGS[name].command[-1])
+            steps = int(kind.command[-1])
             training.wait_until("most steps", lambda: training.saved_step() > 0.8 * steps, 150)
-            training.tasks["worker 1"].process.kill()
-            training.tasks["worker 1"].finish()
+            kill(training.tasks["worker 1"], training.text)
             assert training.tasks["worker 0"].finish() == 0, training.text()
             begin = time.monotonic()
             late = training.start("worker 1")
@@ -184,9 +195,10 @@ def goes_on(steps, first_step, *command):
         command = [*command, folder, "--steps", steps]
         with Process(*command) as first:
             wait_until("a checkpoint", lambda: saved_step(folder) > 0, first.text)
-            first.process.kill()
-            assert first.finish() == -9, first.text()
+            kill(first, first.text)
         saved = saved_step(folder)
+        if saved == steps:
+            raise TooLate(first.text())
         assert 0 < saved < steps, (saved, first.text())
         second = run(*command)
         assert second.returncode == 0, second.stdout + second.stderr
@@ -200,34 +212,40 @@ def char_lstm():
         text = os.path.join(folder, "text")
         with open(text, "w", encoding="utf-8") as file:
             file.write(grammar_text(20000))
-        goes_on(1000, r"\(step (\d+)\)", example("char_lstm"), "--text", text, "--units", 32, "--batch", 8,
-                "--length", 20, "--checkpoint_dir")
+        command = [example("char_lstm"), "--text", text, "--units", 32, "--batch", 8, "--length", 20, "--checkpoint_dir"]
+        in_time(lambda steps: goes_on(steps, r"\(step (\d+)\)", *command), 1000, 4000, 16000)
 
 
 def mnist_conv():
-    goes_on(60, r"restored \S*-(\d+)", example("mnist_conv"), "--data", MNIST, "--save_steps", 15, "--logs")
+    command = [example("mnist_conv"), "--data", MNIST, "--save_steps", 15, "--logs"]
+    in_time(lambda steps: goes_on(steps, r"restored \S*-(\d+)", *command), 60, 240)
 
 
 def tables_allreduce():
     """A rank is killed in the second of two trainings. The same command keeps the first one and makes the second anew."""
+    in_time(a_rank_is_killed, 3000, 12000, 48000)
+
+
+def a_rank_is_killed(iterations):
     with tempfile.TemporaryDirectory() as folder:
         tables, checkpoints = os.path.join(folder, "tables"), os.path.join(folder, "run")
         make_tables.write_shards(tables, 4, 400, 1)
         command = [TENON, "launch", "--allreduce", "--workers", 2, "--", example("tables_allreduce"), "--data", tables,
-                   "--restarts", 2, "--iterations", 3000, "--checkpoint_dir", checkpoints]
+                   "--restarts", 2, "--iterations", iterations, "--checkpoint_dir", checkpoints]
         with Process(*command) as first:
             first.wait_for("restart 1: loss")
             (pid,) = re.findall(r"worker 1 at .*, process (\d+)", first.text())
-            os.kill(int(pid), signal.SIGKILL)
-            assert first.finish() != 0, first.text()
-        assert saved_step(os.path.join(checkpoints, "restart_1")) == 3000, first.text()
-        assert saved_step(os.path.join(checkpoints, "restart_2")) < 3000, first.text()
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(int(pid), signal.SIGKILL)
+            if first.finish() == 0 or saved_step(os.path.join(checkpoints, "restart_2")) == iterations:
+                raise TooLate(first.text())
+        assert saved_step(os.path.join(checkpoints, "restart_1")) == iterations, first.text()
         second = run(*command)
         assert second.returncode == 0, second.stdout + second.stderr
         (loss,) = re.findall(r"restart 1: loss (\S+)", first.text())
         assert f"restart 1: loss {loss}" in second.stdout and "best: restart" in second.stdout, second.stdout
         for restart in (1, 2):
-            assert saved_step(os.path.join(checkpoints, f"restart_{restart}")) == 3000, second.stdout
+            assert saved_step(os.path.join(checkpoints, f"restart_{restart}")) == iterations, second.stdout
 
 
 def none_is_left_out():
@@ -248,9 +266,10 @@ def table():
 
 
 if __name__ == "__main__":
-    CASES = [(f"{name}: {victim} is killed", lambda n=name, v=victim: killed(n, v))
+    CASES = [(f"{name}: {victim} is killed", lambda n=name, v=victim: in_time(lambda times: killed(n, v, times), 1, 4, 16))
              for name in TRAININGS for victim in ("worker 1", "worker 0", "ps 0")]
-    CASES += [(f"{name}: a worker comes after the end", lambda n=name, s=seconds: comes_after_the_end(n, s))
+    CASES += [(f"{name}: a worker comes after the end",
+               lambda n=name, s=seconds: in_time(lambda times: comes_after_the_end(n, s, times), 1, 4, 16))
               for name, seconds in (("tenon train mnist", 20), ("mnist_sync", 40))]
     CASES += [("char_lstm is killed", char_lstm), ("mnist_conv is killed", mnist_conv),
               ("tables_allreduce: a rank is killed", tables_allreduce),

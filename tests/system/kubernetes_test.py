@@ -9,9 +9,10 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 
 from launchers_test import Scene, compare, estimates, fit
-from tenon_process import BINARY, SOURCE, Process, in_a_folder, main, run
+from tenon_process import BINARY, SOURCE, Process, TooLate, in_a_folder, in_time, main, run
 
 SKIPPED = 77
 TENON = os.path.abspath(os.path.join(BINARY, "tenon"))
@@ -113,10 +114,11 @@ def training_as_tfjob(scene, folder):
     assert "task: /job:worker/replica:0/task:0 (TF_CONFIG)" in said and "test accuracy" in said, said
 
 
-def probes_and_restarts(scene, folder):
+def probes_and_restarts(scene, folder, epochs):
     """Probes disturb nobody, a container that is killed and started again is taken back, and SIGTERM ends all."""
-    epochs = [s if s != 3 else 4000 for s in scene.mnist()]
-    _, read = read_manifest(folder, "long", "--image", "tenon", "--workers", 2, "--", *epochs, "--checkpoint_dir", folder + "/run",
+    train = [s if s != 3 else epochs for s in scene.mnist()]
+    run_dir = f"{folder}/run{epochs}"
+    _, read = read_manifest(folder, "long", "--image", "tenon", "--workers", 2, "--", *train, "--checkpoint_dir", run_dir,
                             "--root", folder)
     with Pods(folder, read["pods"]) as pods:
         _, chief, other = pods.processes
@@ -129,17 +131,21 @@ def probes_and_restarts(scene, folder):
         servers = [address + ":2222" for address in pods.addresses]
         done = run(*pods.inside(PYTHON, os.path.join(SOURCE, "tests", "system", "health_probe.py"), *servers))
         assert done.returncode == 0 and done.stdout.count("serving") == 3, done
-        other.process.kill()
+        other.strike(signal.SIGKILL)
         other.finish()
         pods.processes[2] = again = pods.start(read["pods"][2])
-        again.wait_for("epoch")
+        while "epoch" not in again.text():
+            chief.strike(0)
+            assert again.process.poll() is None, again.text()
+            time.sleep(0.05)
         for process in pods.processes[:3]:
-            assert process.process.poll() is None, process.text()
-            process.process.send_signal(signal.SIGTERM)
+            process.strike(signal.SIGTERM)
         for process in pods.processes[:3]:
             assert process.finish(60) in (0, 143), process.text()
+        if chief.finish() == 0:
+            raise TooLate(chief.text())
         assert "stopped by" in chief.text(), chief.text()
-    assert any(name.endswith(".index") for name in os.listdir(folder + "/run")), os.listdir(folder + "/run")
+    assert any(name.endswith(".index") for name in os.listdir(run_dir)), os.listdir(run_dir)
 
 
 def words_as_they_are(folder):
@@ -204,7 +210,7 @@ def pods_as_processes(folder):
     scene = Scene(folder)
     cases = [("a linear model", in_a_folder(lambda f: linear_model(scene, f))),
              ("a training as TFJob", in_a_folder(lambda f: training_as_tfjob(scene, f))),
-             ("probes and restarts", in_a_folder(lambda f: probes_and_restarts(scene, f))),
+             ("probes and restarts", in_a_folder(lambda f: in_time(lambda epochs: probes_and_restarts(scene, f, epochs), 4000, 16000))),
              ("words as they are", in_a_folder(words_as_they_are))]
     only = set(sys.argv[1:])
     assert main([case for case in cases if not only or case[0] in only]) == 0, "see above"

@@ -32,6 +32,11 @@ def read(*path):
         return file.read()
 
 
+def until(path):
+    """A task's wait for a file."""
+    return f"until [ -e {path} ]; do sleep 0.05; done"
+
+
 def wait_until(holds, what, seconds=20):
     deadline = time.monotonic() + seconds
     while not holds():
@@ -107,7 +112,9 @@ class OnTerminal:
 
 def each_task_has_a_file(folder):
     logs, mark = os.path.join(folder, "new", "logs"), os.path.join(folder, "mark")
-    task = sh(f'''echo "out of $job $worker"; echo "err of $job $worker" >&2; printf "no end"
+    # Workers end when the parameter servers, which would be ended with them, have printed all.
+    task = sh(f'''echo "out of $job $worker"; echo "err of $job $worker" >&2; printf "no end"; : >{folder}/$job$worker
+        if [ $job = worker ]; then {until(folder + "/ps0")}; {until(folder + "/ps1")}; fi
         if [ $job$worker = worker1 ] && ! [ -e {mark} ]; then : >{mark}; kill -KILL $$; fi''')
     command = [TENON, "launch", "--ps", "2", "--workers", "2", "--log_dir", logs, "--max_restarts", "1"]
     done = run(*command, *task)
@@ -191,8 +198,9 @@ def dry_run_starts_nothing(folder):
 
 
 def first_failure_is_told_last(folder):
-    task = sh("""if [ $worker = 0 ]; then trap 'echo "other ends"; exit 5' TERM; echo ready; sleep 60 & wait; fi
-        sleep 0.3; for i in $(seq 30); do echo line $i; done; echo last >&2; printf half; exit 7""")
+    ready = os.path.join(folder, "ready")
+    task = sh(f"""if [ $worker = 0 ]; then trap 'echo "other ends"; exit 5' TERM; : >{ready}; sleep 60 & wait; fi
+        {until(ready)}; for i in $(seq 30); do echo line $i; done; echo last >&2; printf half; exit 7""")
     done = subprocess.run([*LAUNCH, "--workers", "2", *task], stdout=subprocess.PIPE, text=True,
                           stderr=subprocess.STDOUT, timeout=60, check=False)
     assert done.returncode == 1, done
@@ -210,20 +218,25 @@ def first_failure_is_told_last(folder):
     assert done.stderr.endswith("exit code 4; the other tasks are ended; it printed nothing\n"), done
 
 
-def nothing_is_left_of_a_task():
+def nothing_is_left_of_a_task(folder):
     """Neither what ends by SIGTERM nor what ignores it."""
-    with Launched(*sh("""sleep 1000 & (trap '' TERM; echo deaf; while :; do sleep 1; done) &
-                      sleep 0.5; echo done""")) as job:
+    mark = os.path.join(folder, "mark")
+    with Launched(*sh(f"""sleep 1000 & (trap '' TERM; echo deaf; while :; do sleep 1; done) &
+                      {until(mark)}; echo done""")) as job:
         job.wait_for("deaf")
-        assert "sleep" in processes_of_session(job.process.pid).values()
+        pid = job.process.pid
+        wait_until(lambda: "sleep" in processes_of_session(pid).values(), lambda: processes_of_session(pid))
+        with open(mark, "w", encoding="ascii"):
+            pass
         job.wait_for("[worker 0] has left processes, which are ended")
         job.end(0, 8)
         assert "[worker 0] done" in job.lines, job.text()
 
 
-def failure_ends_who_is_deaf():
-    with Launched("--workers", "2", *sh("""[ $worker = 0 ] && sleep 0.5 && exit 9
-                      trap '' TERM; echo deaf; sleep 1000; while :; do sleep 1; done""")) as job:
+def failure_ends_who_is_deaf(folder):
+    mark = os.path.join(folder, "mark")
+    with Launched("--workers", "2", *sh(f"""if [ $worker = 0 ]; then {until(mark)}; exit 9; fi
+                      trap '' TERM; : >{mark}; echo deaf; sleep 1000; while :; do sleep 1; done""")) as job:
         job.wait_for("[worker 1] deaf")
         job.end(1, 12)
         assert "worker 0 ended with exit code 9" in job.text(), job.text()
@@ -263,7 +276,7 @@ def ctrl_c_comes_once():
         begin = time.monotonic()
         job.type(b"\x03")
         assert job.end() == 130, job.text
-        assert time.monotonic() - begin < 2 and "got 2" not in job.text, job.text
+        assert time.monotonic() - begin < 10 and "got 2" not in job.text, job.text
         assert "SIGINT: the tasks are ended" in job.text, job.text
 
 
@@ -294,10 +307,13 @@ def tasks_read_no_terminal():
     assert "[worker 0] fed\n" in done.stdout, done
 
 
-def state_is_shown_on_a_terminal():
-    task = sh("sleep 0.$worker; [ $worker = 0 ] && sleep 2; echo bye")
+def state_is_shown_on_a_terminal(folder):
+    mark = os.path.join(folder, "mark")
+    task = sh(f"sleep 0.$worker; if [ $worker = 0 ]; then {until(mark)}; fi; echo bye")
     with OnTerminal("--workers", "3", *task) as job:
         shown = job.wait_for(r"1 of 3 tasks run, worker [12] ended")
+        with open(mark, "w", encoding="ascii"):
+            pass
         assert job.end() == 0, job.text
         after = job.text[shown:].split("ended", 1)[1]
         assert after.startswith("\r\033[K[worker 0] bye\r\n"), job.text
@@ -390,14 +406,14 @@ if __name__ == "__main__":
         ("ports", ports_stay_the_tasks_own),
         ("a dry run", in_a_folder(dry_run_starts_nothing)),
         ("the first failure", in_a_folder(first_failure_is_told_last)),
-        ("nothing is left", nothing_is_left_of_a_task),
-        ("who is deaf ends", failure_ends_who_is_deaf),
+        ("nothing is left", in_a_folder(nothing_is_left_of_a_task)),
+        ("who is deaf ends", in_a_folder(failure_ends_who_is_deaf)),
         ("nothing is left to the next process", in_a_folder(killed_task_leaves_nothing_to_the_next)),
         ("a hangup", hangup_ends_in_good_order),
         ("ctrl-C", ctrl_c_comes_once),
         ("ctrl-Z", in_a_folder(ctrl_z_stops_the_tasks)),
         ("a terminal's input", tasks_read_no_terminal),
-        ("the state", state_is_shown_on_a_terminal),
+        ("the state", in_a_folder(state_is_shown_on_a_terminal)),
         ("endless output", endless_output_takes_no_memory),
         ("output that nobody reads", output_that_nobody_reads_ends_the_job),
     ], at_once=6))

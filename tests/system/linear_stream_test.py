@@ -7,10 +7,11 @@ import json
 import math
 import os
 import random
+import signal
 import sys
 import time
 
-from tenon_process import TENON, Process, free_addresses, in_a_folder, main, run
+from tenon_process import TENON, Process, TooLate, free_addresses, in_a_folder, in_time, main, run
 
 ROWS = 30000
 FORMULA = "y ~ x + g + C(h)"
@@ -73,18 +74,24 @@ def long_stream(path, out):
 
 
 def killed_worker(folder):
-    path, out = write_table(folder), os.path.join(folder, "model")
-    first, second, third, server = tasks([*long_stream(path, out), "12"], 3, 1)
+    in_time(lambda epochs: worker_is_killed(folder, epochs), 12, 48, 192)
+
+
+def worker_is_killed(folder, epochs):
+    path, out = write_table(folder), os.path.join(folder, f"model{epochs}")
+    first, second, third, server = tasks([*long_stream(path, out), epochs], 3, 1)
     with Process(*first) as chief, Process(*second) as two, Process(*third) as three, Process(*server) as ps:
         chief.wait_for("pass ", 120)
-        three.process.kill()
+        three.strike(signal.SIGKILL)
+        if three.finish() == 0 or f"pass {epochs}" in chief.text():
+            raise TooLate(chief.text())
         assert chief.finish() == 0, chief.text()
         assert two.finish() == 0 and ps.finish() == 0, two.text() + ps.text()
         text = chief.text()
     assert "/job:worker/replica:0/task:2 is lost, and its rows of this epoch are missed" in text, text
     found = metrics(out)
     assert found["stream"]["rows_missed"] > 0, found
-    assert found["stream"]["rows_read"] + found["stream"]["rows_missed"] == 12 * ROWS, found
+    assert found["stream"]["rows_read"] + found["stream"]["rows_missed"] == epochs * ROWS, found
     assert any("rows of a table of 30,000" in warning for warning in found["warnings"]), found
     assert found["rows"]["used"] == ROWS, found
 

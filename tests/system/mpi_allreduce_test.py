@@ -69,12 +69,12 @@ class Scenes:
             wait_until_gone(folder, 5)
 
     def one_that_hangs(self, folder):
-        with EndlessTraining(folder, 3, *BY_MPI, "--rank_limit", 1, launch=self.launch) as mpirun:
+        with EndlessTraining(folder, 3, *BY_MPI, "--rank_limit", 5, launch=self.launch) as mpirun:
             victim = ranks_of(folder)[2]
             os.kill(victim, signal.SIGSTOP)
             begin = time.monotonic()
-            mpirun.wait_for("rank 2 did not come within 1000 ms")
-            assert time.monotonic() - begin < 5, mpirun.text()
+            mpirun.wait_for("rank 2 did not come within 5000 ms")
+            assert time.monotonic() - begin < 15, mpirun.text()
             # An mpirun may have killed it by now.
             with contextlib.suppress(ProcessLookupError):
                 os.kill(victim, signal.SIGCONT)
@@ -93,7 +93,7 @@ class Scenes:
         assert done.returncode != 0, done
         said = re.findall("rank 1 wants collectives by gloo, and rank 0 by (?:openmpi|mpich): all ranks take the same",
                           done.stdout + done.stderr)
-        assert len(said) == 2 and time.monotonic() - begin < 5, done
+        assert len(said) == 2 and time.monotonic() - begin < 20, done
 
 
 def without_mpirun(folder):

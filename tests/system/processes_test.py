@@ -132,6 +132,14 @@ def launched_by_its_name_alone():
             assert done.returncode == 1 and f"[worker 0] {wanted}\n" in done.stdout, done
 
 
+def wait_until_a_step_runs(address, client):
+    """A client's at the server that has this address."""
+    deadline = time.monotonic() + 30
+    while "1 step runs" not in run(TENON, "status", "grpc://" + address).stdout:
+        assert client.process.poll() is None and time.monotonic() < deadline, client.text()
+        time.sleep(0.05)
+
+
 def client_killed(_):
     """The step of a client that is killed ends, and its server answers others."""
     address, = free_addresses(1)
@@ -143,11 +151,9 @@ def client_killed(_):
             done = run(TENON, "status", "grpc://" + address)
             assert done.returncode == 0, done.stderr
             return done.stdout
-        deadline = time.monotonic() + 30
-        while "1 step runs" not in status():
-            assert run_.process.poll() is None and time.monotonic() < deadline, run_.text()
-            time.sleep(0.05)
+        wait_until_a_step_runs(address, run_)
         run_.process.kill()
+        deadline = time.monotonic() + 30
         while "steps: 0;" not in status():
             assert time.monotonic() < deadline, status()
             time.sleep(0.05)
@@ -164,6 +170,7 @@ def server_ends_when_idle(_):
         time.sleep(2)
         assert server.process.poll() is None, server.text()
         with Process(*command, "n:0=2000000000") as long_run:
+            wait_until_a_step_runs(address, long_run)
             time.sleep(2.5)
             assert long_run.process.poll() is None and server.process.poll() is None, server.text()
             assert run(*command, "n:0=3").returncode == 0

@@ -43,7 +43,7 @@ def on_a_terminal(columns, *command):
 def bars_fit(folder):
     """Also with the validation accuracy, which makes the line long."""
     write_mnist(folder)
-    train = [TENON, "train", "mnist", "--data", folder, "--batch", "1", "--max_steps", "1500"]
+    train = [TENON, "train", "mnist", "--data", folder, "--batch", "1", "--max_steps", "6000"]
     for columns in (40, 80, 110, 200):
         text, code = on_a_terminal(columns, *train)
         assert code == 0, text

@@ -47,7 +47,7 @@ def servers_that_end(scene):
     with Process(*command) as first:
         wait_until_open(address)
         second = Process(*command)
-        time.sleep(0.5)
+        second.wait_for("2 of 3 have registered")
         first.process.kill()
     rest = [Process(*command) for _ in range(2)]
     ended([second, *rest])

@@ -158,6 +158,19 @@ def steps_before_a_failure(folder):
         assert read_npy(file.read()) == ((2,), [1, 1])
 
 
+def wait_until(holds, process):
+    deadline = time.monotonic() + 60
+    while not holds():
+        assert process.poll() is None and time.monotonic() < deadline, process.args
+        time.sleep(0.02)
+
+
+def catches(pid, number):
+    """Whether the process has said what a signal does."""
+    with open(f"/proc/{pid}/status", encoding="utf-8") as status:
+        return int(re.search(r"^SigCgt:\s*(\w+)$", status.read(), re.M)[1], 16) >> (number - 1) & 1
+
+
 def interrupted(folder, name, number=signal.SIGINT):
     graph = write_graph(folder)
     path, trace = os.path.join(folder, name), os.path.join(folder, "trace.json")
@@ -165,7 +178,7 @@ def interrupted(folder, name, number=signal.SIGINT):
                "--output", path, "--trace", trace]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
                           text=True) as process:
-        time.sleep(1)
+        wait_until(lambda: os.path.exists(path) and os.path.getsize(path) > 1000, process)
         process.send_signal(number)
         _, said = process.communicate(timeout=60)
     assert process.returncode == 128 + number, (process.returncode, said)
@@ -191,7 +204,8 @@ def interrupted_in_a_step(folder):
                "--fetch", "count", "--steps", "2", "--output", path]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                           text=True) as process:
-        time.sleep(1.5)
+        wait_until(lambda: catches(process.pid, signal.SIGINT), process)
+        time.sleep(1)  # in which the step begins
         begin = time.monotonic()
         process.send_signal(signal.SIGINT)
         _, said = process.communicate(timeout=60)
@@ -205,15 +219,20 @@ def times_and_limits(folder):
     chain = constant("n0", FLOAT, [], [1.0]) + "".join(
         node(f"n{i + 1}", "Neg", f"n{i}", T=f"type: {FLOAT}") for i in range(count))
     graph = write_graph(folder, chain)
-    done = run(TENON, "run", graph, "--fetch", f"n{count}", "--disable-pass", "constant-folding", "--stats",
-               "--timeout_ms", "10000")
+
+    def timed(limit):
+        begin = time.monotonic()
+        done = run(TENON, "run", graph, "--fetch", f"n{count}", "--disable-pass", "constant-folding", "--stats",
+                   "--timeout_ms", limit)
+        return done, 1000 * (time.monotonic() - begin)
+
+    done, milliseconds = timed(10000)
     assert done.returncode == 0, done.stderr
-    took = float(re.search(r"1 step: min ([\d.]+) ms", done.stdout)[1])
-    limit = int(4 * took) + 2
-    begin = time.monotonic()
-    done = run(TENON, "run", graph, "--fetch", f"n{count}", "--disable-pass", "constant-folding", "--stats",
-               "--timeout_ms", limit)
-    milliseconds = 1000 * (time.monotonic() - begin)
+    for _ in range(5):  # once, unless the machine stood still in the step, or in the run before
+        limit = int(milliseconds / 4)
+        done, milliseconds = timed(limit)
+        if done.returncode == 0 and milliseconds > 2 * limit:
+            break
     assert done.returncode == 0 and milliseconds > 2 * limit, (limit, milliseconds, done)
     assert float(re.search(r"1 step: min ([\d.]+) ms", done.stdout)[1]) <= limit, (limit, done.stdout)
     loop = os.path.join(GRAPHS, "while_v1.pb")
@@ -247,11 +266,12 @@ def long_step(folder):
     """It says that it runs."""
     loop = os.path.join(GRAPHS, "while_v1.pb")
     done = run(TENON, "run", loop, "--feed", f"x={loop[:-3]}.npz:x0", "--feed", "n=2000000000", "--fetch", "count",
-               "--timeout_ms", "5500")
+               "--timeout_ms", "9500")
     assert done.returncode == 1, done
     said = done.stderr.splitlines()
-    assert said[0] == "the step runs, 5 s now; --batch N runs the rows of files in parts", done
-    assert "the step took longer than 5500 ms" in said[1] and len(said) == 2, done
+    assert re.fullmatch("the step runs, [5-9] s now; --batch N runs the rows of files in parts", said[0]), done
+    assert "the step took longer than 9500 ms" in said[-1] and len(said) > 1, done
+    assert all(re.fullmatch(r"the step runs, \d+ s now", line) for line in said[1:-1]), done
 
 
 if __name__ == "__main__":

@@ -122,7 +122,11 @@ def nobody_without_the_token(nodes, folder):
 
 def failures(nodes, folder):
     """Each has one message, and an exit code."""
-    done = nodes.run(*LAUNCH, "--workers", 2, *sh("echo said; exit $((SLURM_PROCID == 2 ? 3 : 0))"))
+    # Tasks that have not ended when another one fails are killed, which srun says, too.
+    done = nodes.run(*LAUNCH, "--workers", 2, *sh(f"""echo said; [ $SLURM_PROCID = 2 ] || {{ echo $$ >{folder}/$SLURM_PROCID; exit 0; }}
+        for other in 0 1; do
+            until [ -s {folder}/$other ] && ! kill -0 $(cat {folder}/$other) 2>/dev/null; do sleep 0.05; done
+        done; exit 3"""))
     assert done.returncode == 1 and done.stdout.count("] said\n") == 3, done
     # Any node may be the first one that is free.
     assert re.fullmatch(r"tenon: ABORTED: srun ended with exit code 3: n\d: task 2: Exited with exit code 3\n", done.stderr), done

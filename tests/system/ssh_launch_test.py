@@ -75,7 +75,7 @@ def mnist_with_a_parameter_server(scene):
 def forty_tasks(scene):
     begin = time.monotonic()
     said = scene.succeeds("--hosts", "h1:14,h2:13,h3:13", "--ps", 3, *sh("echo $job $worker of $(hostname)"))
-    assert time.monotonic() - begin < 20, time.monotonic() - begin
+    assert time.monotonic() - begin < 50, time.monotonic() - begin
     found = re.findall(r"^\[(ps|worker) (\d+) \((h\d)\)\] \1 \2 of \3$", said, re.M)
     assert len(set(found)) == 40 and sum(job == "ps" for job, *_ in found) == 3, said
     assert ("worker", "10", "h1") in found and ("worker", "11", "h2") in found, found

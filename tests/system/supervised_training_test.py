@@ -12,7 +12,7 @@ import tempfile
 
 from grammar_text import grammar_text
 from processes_test import write_mnist
-from tenon_process import BINARY, REPLICA, SOURCE, TENON, Process, free_addresses, main, run
+from tenon_process import BINARY, REPLICA, SOURCE, TENON, Process, TooLate, free_addresses, in_time, main, run
 
 PER_EPOCH = 3  # batches of a worker
 
@@ -102,29 +102,33 @@ def steps_of_this_process_are_counted(data):
             assert (int(rate.group(1)) - 1) * (float(seconds.group(1)) - .01) < 65, printed
 
 
-def last_checkpoint_has_the_steps_of_all(data, program, epochs, begun, accuracy):
+def last_checkpoint_has_the_steps_of_all(data, program, flag, begun, accuracy, epochs):
     with tempfile.TemporaryDirectory() as folder, \
-            Job(program, data, "--checkpoint_dir", folder, epochs, 400) as job:
+            Job(program, data, "--checkpoint_dir", folder, flag, epochs) as job:
         slow, chief = job.tasks["worker 1"], job.tasks["worker 0"]
         slow.wait_for(begun)
-        slow.process.send_signal(signal.SIGSTOP)
+        slow.strike(signal.SIGSTOP)
+        if re.search(accuracy, slow.text()):
+            raise TooLate(job.text())
         chief.wait_for("waiting for the end of /job:worker/replica:0/task:1 at 127.0.0.1:")
         assert chief.process.poll() is None, job.text()
         slow.process.send_signal(signal.SIGCONT)
         for task in ("worker 0", "worker 1", "ps 0"):
             job.expect(task, 0)
-        last = 2 * 400 * PER_EPOCH
+        last = 2 * epochs * PER_EPOCH
         assert saved_step(folder) == last, job.text()
         assert re.search(rf"^{accuracy}: [\d.]+ \(step {last}\)$", chief.text(), re.M), job.text()
         assert f"saved {folder}/model.ckpt-{last}" in chief.lines, job.text()
 
 
-def dead_worker_holds_nobody(data):
+def dead_worker_holds_nobody(data, epochs):
     with tempfile.TemporaryDirectory() as folder, \
-            Job([REPLICA], data, "--checkpoint_dir", folder, "--training_epochs", 300) as job:
+            Job([REPLICA], data, "--checkpoint_dir", folder, "--training_epochs", epochs) as job:
         # The parameter server gives the job up 30 s after the death, so the rest has to be short.
         job.tasks["worker 1"].wait_for("Step: ")
-        job.tasks["worker 1"].process.kill()
+        job.tasks["worker 1"].strike(signal.SIGKILL)
+        if job.tasks["worker 1"].finish() == 0 or "Test-Accuracy" in job.tasks["worker 0"].text():
+            raise TooLate(job.text())
         job.expect("worker 0", 0)
         assert "waiting for the end" not in job.tasks["worker 0"].text(), job.text()
 
@@ -264,13 +268,14 @@ if __name__ == "__main__":
             ("the rate is of the steps that this process ran",
              lambda: steps_of_this_process_are_counted(FOLDER)),
             ("the last checkpoint has the last steps of all",
-             lambda: last_checkpoint_has_the_steps_of_all(FOLDER, [REPLICA], "--training_epochs", "Step: ",
-                                                          "Test-Accuracy")),
+             lambda: in_time(lambda epochs: last_checkpoint_has_the_steps_of_all(
+                 FOLDER, [REPLICA], "--training_epochs", "Step: ", "Test-Accuracy", epochs), 400, 1600, 6400)),
             ("the last checkpoint of tenon train mnist has the last steps of all",
-             lambda: last_checkpoint_has_the_steps_of_all(FOLDER, [TENON, "train", "mnist"], "--epochs",
-                                                          "training ", "test accuracy")),
+             lambda: in_time(lambda epochs: last_checkpoint_has_the_steps_of_all(
+                 FOLDER, [TENON, "train", "mnist"], "--epochs", "training ", "test accuracy", epochs), 400, 1600, 6400)),
             ("a process alone whose folder cannot be made", lambda: alone_in_no_folder(FOLDER)),
-            ("a worker that has died is not waited for", lambda: dead_worker_holds_nobody(FOLDER)),
+            ("a worker that has died is not waited for", lambda: in_time(
+                lambda epochs: dead_worker_holds_nobody(FOLDER, epochs), 300, 1200)),
             ("a folder that cannot be made", lambda: folder_that_cannot_be_made(FOLDER)),
             ("a folder that is read-only", lambda: folder_that_is_read_only(FOLDER)),
             ("a job that signals end goes on", lambda: signalled_job_goes_on(FOLDER)),

@@ -10,31 +10,31 @@ import tempfile
 import time
 
 from processes_test import write_mnist
-from tenon_process import BINARY, Process, free_addresses, main
+from tenon_process import BINARY, Process, TooLate, free_addresses, in_time, main
 
 SYNC = os.path.join(BINARY, "example_mnist_sync")
 STEPS = 600
 
 
 class Job:
-    """1 parameter server and some workers, of which `steps` may give single ones another last step."""
+    """1 parameter server and some workers with a last step, of which `steps` may give single ones another."""
 
-    def __init__(self, data, workers, *flags, steps=None):
+    def __init__(self, data, workers, *flags, last=STEPS, steps=None):
         addresses = free_addresses(1 + workers)
         common = [SYNC, "--ps_hosts", addresses[0], "--worker_hosts", ",".join(addresses[1:]),
                   "--data", data, *flags]
-        self.begin = time.monotonic()
+        self.begin, self.last = time.monotonic(), last
         self.ps = Process(*common, "--job_name", "ps")
         self.workers = [Process(*common, "--job_name", "worker", "--task_index", i, "--steps",
-                                (steps or {}).get(i, STEPS)) for i in range(workers)]
+                                (steps or {}).get(i, last)) for i in range(workers)]
 
     def text(self):
         return "\n".join(f"---\n{p.text()}" for p in [self.ps, *self.workers])
 
-    def expect_trained(self, worker, least_step=STEPS):
+    def expect_trained(self, worker, least_step=None):
         assert self.workers[worker].finish(120) == 0, self.text()
         found = re.search(r"^step (\d+), test accuracy: ([\d.]+)", self.workers[worker].text(), re.M)
-        assert int(found.group(1)) >= least_step and float(found.group(2)) > 0.9, self.text()
+        assert int(found.group(1)) >= (least_step or self.last) and float(found.group(2)) > 0.9, self.text()
 
     def expect_end(self, seconds, ps_code=0):
         assert self.ps.finish(120) == ps_code, self.text()
@@ -69,35 +69,44 @@ def one_ends_early(data):
 
 def one_is_killed(data):
     """The others go on without it; the parameter server says who is missing, after its 30 s."""
-    with Job(data, 3) as job:
-        job.workers[0].wait_for("step 200,")
-        job.workers[2].process.kill()
-        for i in (0, 1):
-            job.expect_trained(i)
-        assert re.search("worker 2 has given no sign of life for 1[0-9] s; workers 0, 1 go on",
-                         job.workers[0].text()), job.text()
-        job.expect_end(100, ps_code=1)
-        assert "task:2" in job.ps.text(), job.ps.text()
+    def case(last):
+        with Job(data, 3, last=last) as job:
+            job.workers[0].wait_for("step 200,")
+            job.workers[2].strike(signal.SIGKILL)
+            if job.workers[2].finish() == 0:
+                raise TooLate(job.text())
+            for i in (0, 1):
+                job.expect_trained(i)
+            assert re.search("worker 2 has given no sign of life for 1[0-9] s; workers 0, 1 go on",
+                             job.workers[0].text()), job.text()
+            job.expect_end(100, ps_code=1)
+            assert "task:2" in job.ps.text(), job.ps.text()
+    in_time(case, STEPS, 4 * STEPS, 16 * STEPS)
 
 
 def one_is_slow(data):
     """Whoever waits says for whom, and a worker that is stopped for 7 s is waited for."""
-    with Job(data, 2) as job:
-        job.workers[0].wait_for("step 200,")
-        job.workers[1].process.send_signal(signal.SIGSTOP)
-        job.workers[0].wait_for("waits for worker 1, 5 s now", 30)
-        time.sleep(2)
-        job.workers[1].process.send_signal(signal.SIGCONT)
-        for i in (0, 1):
-            job.expect_trained(i)
-        assert "sign of life" not in job.text(), job.text()
-        job.expect_end(60)
+    def case(last):
+        with Job(data, 2, last=last) as job:
+            job.workers[0].wait_for("step 200,")
+            begin = time.monotonic()
+            job.workers[1].strike(signal.SIGSTOP)
+            job.workers[0].wait_for("waits for worker 1, 5 s now", 30)
+            time.sleep(2)
+            job.workers[1].process.send_signal(signal.SIGCONT)
+            if time.monotonic() - begin > 9:  # so long that it may be given up
+                raise TooLate("this process stood still")
+            for i in (0, 1):
+                job.expect_trained(i)
+            assert "sign of life" not in job.text(), job.text()
+            job.expect_end(60)
+    in_time(case, STEPS, 4 * STEPS, 16 * STEPS)
 
 
 def a_backup_worker_makes_up(data):
     """A worker that is stopped until the others have ended does not hold them up."""
     with Job(data, 3, "--backup", 1) as job:
-        job.workers[0].wait_for("step 200,")
+        job.workers[0].wait_for(" steps/s")  # after some 200 steps, of which the last may be without it
         job.workers[2].process.send_signal(signal.SIGSTOP)
         begin = time.monotonic()
         for i in (0, 1):

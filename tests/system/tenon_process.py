@@ -2,7 +2,9 @@
 """Tenon's programs as processes, for the system tests: only Python's own library is needed."""
 import ast
 import concurrent.futures
+import itertools
 import os
+import random
 import socket
 import struct
 import subprocess
@@ -19,24 +21,48 @@ REPLICA = os.path.join(BINARY, "example_mnist_replica")
 GRAPHS = os.path.join(SOURCE, "tests", "data", "graphs")
 
 
-_GIVEN, _CHOOSING = set(), threading.Lock()
+class TooLate(Exception):
+    """What a fault was to strike had ended before, as where the machine is fast or this process stood still."""
+
+
+def in_time(case, *lengths):
+    """Runs the case with the first length of its work, and with the next one where the fault came too late."""
+    for length in lengths[:-1]:
+        try:
+            return case(length)
+        except TooLate as late:
+            print(f"too late, once more and longer: {late}", flush=True)
+    return case(lengths[-1])
+
+
+# Ports below those that the system gives to connections and to sockets that take any. A name of a socket, which ends
+# with the process that has it, keeps a port for one test among all that run.
+_PORTS, _KEPT, _CHOOSING = range(22000, 30000), [], threading.Lock()
+
+
+def _keep(port):
+    """Whether the port is free, and from now on this process's."""
+    name = socket.socket(socket.AF_UNIX)
+    try:
+        name.bind(f"\0tenon test, port {port}")
+        with socket.socket() as s:
+            s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            s.bind(("127.0.0.1", port))
+            s.listen()
+    except OSError:
+        name.close()
+        return False
+    _KEPT.append(name)
+    return True
 
 
 def free_addresses(count):
-    """Loopback addresses that nobody listens on, each given once to the cases of a test."""
+    """Loopback addresses that nobody listens on, each given once to the cases of a test, and to no other test."""
     with _CHOOSING:
-        held, addresses = [], []
-        while len(addresses) < count:
-            s = socket.socket()
-            s.bind(("127.0.0.1", 0))
-            held.append(s)
-            address = "127.0.0.1:%d" % s.getsockname()[1]
-            if address not in _GIVEN:
-                addresses.append(address)
-        for s in held:
-            s.close()
-        _GIVEN.update(addresses)
-        return addresses
+        drawn = random.SystemRandom().sample(_PORTS, len(_PORTS))
+        ports = list(itertools.islice(filter(_keep, drawn), count))
+        assert len(ports) == count, "no ports are left"
+        return [f"127.0.0.1:{port}" for port in ports]
 
 
 def run(*command, timeout=120):
@@ -70,6 +96,12 @@ class Process:
                     f"ended without '{text}':\n{self.text()}"
                 assert time.monotonic() < deadline, f"no '{text}' in {timeout} s:\n{self.text()}"
                 self.changed.wait(0.1)
+
+    def strike(self, number):
+        """Sends a signal to a process that has not ended."""
+        if self.process.poll() is not None:
+            raise TooLate(f"{self.process.args} has ended with {self.process.poll()}")
+        self.process.send_signal(number)
 
     def finish(self, timeout=120):
         """The exit code."""

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 
-from tenon_process import REPLICA, TENON, Process, main
+from tenon_process import REPLICA, TENON, Process, main, run
 
 SKIPPED = 77
 SOURCE = os.environ["TENON_SOURCE_DIR"]
@@ -47,6 +47,14 @@ class Network:
     def start(self, task, *command):
         return Process("ip", "netns", "exec", self.names[task], *command)
 
+    def wait_until_a_step_runs(self, client):
+        """The client's, at the parameter server."""
+        deadline = time.monotonic() + 30
+        status = ["ip", "netns", "exec", self.names["worker"], TENON, "status", f"grpc://{self.addresses['ps']}:2222"]
+        while "1 step runs" not in run(*status).stdout:
+            assert client.process.poll() is None and time.monotonic() < deadline, client.text()
+            time.sleep(0.1)
+
     def cut(self):
         ip("-n", self.names["bridge"], "link", "set", "bridge0", "down")
 
@@ -70,8 +78,7 @@ def both_ends_notice():
                                    f"grpc://{network.addresses['ps']}:2222", "--feed",
                                    f"x:0={graph}.npz:x0", "--feed", "n:0=2000000000", "--fetch",
                                    "count:0") as client:
-                    time.sleep(3)
-                    assert client.process.poll() is None, client.text()
+                    network.wait_until_a_step_runs(client)
                     network.cut()
                     cut = time.monotonic()
                     assert worker.finish(90) == 1, worker.text()
