@@ -16,15 +16,23 @@ namespace tenon {
 
 using ClusterStub = cluster::ClusterService::Stub;
 
-/// The stub that makes one call of ClusterService to `address`, with `context`, which ends it after
-/// `limit`.
+/// The stub that makes one call of ClusterService by the channel, with `context`, which ends it
+/// after `limit`.
+inline std::unique_ptr<ClusterStub> StubBy(const std::shared_ptr<grpc::Channel>& channel,
+                                           const Credentials& credentials,
+                                           std::chrono::milliseconds limit,
+                                           grpc::ClientContext* context) {
+  AddToken(credentials, context);
+  context->set_deadline(GrpcDeadline(limit));
+  return cluster::ClusterService::NewStub(channel);
+}
+
+/// The same to `address`.
 inline std::unique_ptr<ClusterStub> StubFor(const std::string& address,
                                             const Credentials& credentials,
                                             std::chrono::milliseconds limit,
                                             grpc::ClientContext* context) {
-  AddToken(credentials, context);
-  context->set_deadline(GrpcDeadline(limit));
-  return cluster::ClusterService::NewStub(OpenChannel(address, credentials));
+  return StubBy(OpenChannel(address, credentials), credentials, limit, context);
 }
 
 }  // namespace tenon

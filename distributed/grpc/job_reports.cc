@@ -36,7 +36,9 @@ void TellAll(const std::vector<TaskToTell>& tasks, const TellOptions& options,
     grpc::ClientContext* const context = &contexts.emplace_back();
     calls.emplace_back([&, context] {
       context->set_wait_for_ready(task.may_still_start);
-      tell(*StubFor(task.address, options.credentials, task.limit, context), context);
+      const auto channel =
+          task.channel != nullptr ? task.channel : OpenChannel(task.address, options.credentials);
+      tell(*StubBy(channel, options.credentials, task.limit, context), context);
       MutexLock lock(mu);
       waiting.erase(task.name);
       told.NotifyAll();

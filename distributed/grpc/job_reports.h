@@ -3,12 +3,17 @@
 
 #include <chrono>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "core/base/clock.h"
 #include "core/base/status.h"
 #include "distributed/protocol/credentials.h"
+
+namespace grpc {
+class Channel;
+}
 
 namespace tenon {
 
@@ -19,6 +24,7 @@ struct TaskToTell {
   /// While nobody listens there, it is waited for; else it is given up at once.
   bool may_still_start = false;
   std::chrono::milliseconds limit{0};
+  std::shared_ptr<grpc::Channel> channel = {};  // connected already; null: a new one is made
 };
 
 struct TellOptions {

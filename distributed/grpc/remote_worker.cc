@@ -43,6 +43,7 @@ class RemoteWorker final : public WorkerInterface {
 
   /// Whether the task has answered a call.
   bool answered() const { return answered_; }
+  const std::shared_ptr<grpc::Channel>& channel() const { return client_.channel(); }
 
   /// Ends what runs; later calls fail. Blocks.
   void Disconnect() {
@@ -171,6 +172,14 @@ bool GrpcWorkerDirectory::HasAnswered(const std::string& task) {
   MutexLock lock(mu_);
   const auto found = remotes_.find(task);
   return found != remotes_.end() && found->second->answered();
+}
+
+std::shared_ptr<grpc::Channel> GrpcWorkerDirectory::ConnectedTo(const std::string& task) {
+  MutexLock lock(mu_);
+  const auto found = remotes_.find(task);
+  if (found == remotes_.end()) return nullptr;
+  const std::shared_ptr<grpc::Channel>& channel = found->second->channel();
+  return channel->GetState(false) == GRPC_CHANNEL_READY ? channel : nullptr;
 }
 
 void GrpcWorkerDirectory::SetLocal(const std::string& task,

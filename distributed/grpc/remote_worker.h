@@ -11,6 +11,10 @@
 #include "distributed/protocol/credentials.h"
 #include "distributed/protocol/worker_interface.h"
 
+namespace grpc {
+class Channel;
+}
+
 namespace tenon {
 
 class RemoteWorker;
@@ -32,6 +36,8 @@ class GrpcWorkerDirectory final : public WorkerDirectory {
   std::string Address(const std::string& task) const override;
   /// Whether a call to `task` has been answered.
   bool HasAnswered(const std::string& task);
+  /// The channel to `task` that is connected now; null if none is.
+  std::shared_ptr<grpc::Channel> ConnectedTo(const std::string& task);
 
  private:
   const ClusterSpec cluster_;

@@ -161,13 +161,7 @@ class GrpcServer final : public Server {
                                  if (!ask_tasks) return done();
                                  AskTasks(status, std::move(done));
                                },
-                               [this](const std::string& reason) {
-                                 {
-                                   MutexLock lock(mu_);
-                                   if (why_it_ended_.empty()) why_it_ended_ = reason;
-                                 }
-                                 BeginShutdown(reason);
-                               }});
+                               [this](const std::string& reason) { End(reason); }});
     TENON_ASSIGN_OR_RETURN(port_, rpc_server_.Listen(host_, wanted));
     if (loopback_port >= 0) {
       TENON_ASSIGN_OR_RETURN(loopback_port_, rpc_server_.ListenAtLoopback(loopback_port));
@@ -205,7 +199,8 @@ class GrpcServer final : public Server {
       const bool answered = directory_.HasAnswered(TaskName(to_job, task));
       to_tell.push_back({StrCat(TaskName(to_job, task), " at ", address), address,
                          !answered && starting.count() > 0 && !is_shutting_down(),
-                         answered ? kReportDeadline : std::max(kReportDeadline, limit)});
+                         answered ? kReportDeadline : std::max(kReportDeadline, limit),
+                         directory_.ConnectedTo(TaskName(to_job, task))});
     }
     TellTaskEnded(to_tell, job_, task_index_, status,
                   {clock_, credentials_, notice_, [this] { return is_shutting_down(); }});
@@ -214,12 +209,16 @@ class GrpcServer final : public Server {
   void EndTasks(const std::string& job, const Status& why) override {
     const bool may_start = clock_.Now() < started_ + start_up_deadline_;
     std::vector<TaskToTell> to_tell;
+    bool ends_itself = false;
     for (const auto& [task, is_known] : job_end_.NotEnded(job)) {
-      const std::string address = *cluster_.Address(job, task);
-      to_tell.push_back({StrCat(TaskName(job, task), " at ", address), address,
-                         may_start && !is_known, kReportDeadline});
+      const std::string name = TaskName(job, task), address = *cluster_.Address(job, task);
+      ends_itself |= name == task_;
+      if (name == task_) continue;
+      to_tell.push_back({StrCat(name, " at ", address), address, may_start && !is_known,
+                         kReportDeadline, directory_.ConnectedTo(name)});
     }
     TellShutdown(to_tell, std::string(Message(why)), {clock_, credentials_});
+    if (ends_itself) End(std::string(Message(why)));
   }
 
   StatusOr<std::unique_ptr<KeyValueStore>> OpenStore(const std::string& job) override {
@@ -349,6 +348,15 @@ class GrpcServer final : public Server {
   bool is_shutting_down() const {
     MutexLock lock(mu_);
     return shutting_down_;
+  }
+
+  /// What a Shutdown call does.
+  void End(const std::string& reason) {
+    {
+      MutexLock lock(mu_);
+      if (why_it_ended_.empty()) why_it_ended_ = reason;
+    }
+    BeginShutdown(reason);
   }
 
   /// Ends what sessions of this process and of others run here, so that a program which trains with

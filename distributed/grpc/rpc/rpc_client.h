@@ -28,6 +28,8 @@ class RpcClient {
             Poller& poller)
       : channel_(channel), stub_(channel), credentials_(credentials), poller_(poller) {}
 
+  const std::shared_ptr<grpc::Channel>& channel() const { return channel_; }
+
   /// Tries now to connect to a server that was not there before, in place of later. Calls fail in
   /// the meantime as they did.
   void ConnectSoon() { grpc::experimental::ChannelResetConnectionBackoff(channel_.get()); }
