@@ -100,7 +100,7 @@ function(tenon_program NAME)
   target_link_libraries(${NAME} PRIVATE tenon_train tenon_warnings CLI11::CLI11
     nlohmann_json::nlohmann_json spdlog::spdlog)
   # The loader looks for each symbol in the libraries in the order of their names here: those first that have the most.
-  # This takes a third from the start of a program. OpenSSL's are gRPC's; by its need for them alone they would be the last of 70.
+  # This takes a quarter from the start of a program. OpenSSL's are gRPC's; by its need for them alone they would be the last of 70.
   target_link_options(${NAME} PRIVATE "LINKER:--push-state,--no-as-needed" -lstdc++ -lc "${TENON_grpc_LIBRARY}"
     "$<TARGET_FILE:OpenSSL::Crypto>" "$<TARGET_FILE:protobuf::libprotobuf>" "${TENON_grpc___LIBRARY}"
     "$<TARGET_FILE:OpenSSL::SSL>" "LINKER:--pop-state")
