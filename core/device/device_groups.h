@@ -3,7 +3,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <functional>
 #include <string>
 
 #include "core/base/cancellation.h"
@@ -41,9 +40,6 @@ class DeviceGroups {
   virtual void Start(GroupPart part, Communicator::Done done) = 0;
   /// Fails what waits in this group.
   virtual void Abort(int32_t group, const Status& why) = 0;
-  /// Says that a run has ended before a part of it in this group began: fails what waits for it.
-  /// Calls `done` when those elsewhere have been told, or soon.
-  virtual void Leave(int32_t group, const Status& why, std::function<void()> done) = 0;
 };
 
 }  // namespace tenon

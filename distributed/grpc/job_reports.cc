@@ -20,9 +20,19 @@ namespace {
 /// How soon it is seen that nobody is to be waited for any more.
 constexpr std::chrono::milliseconds kGiveUpPause{100};
 
-/// One call to a task. Its answer does not matter: a server that does not answer has ended, or
-/// never started.
-using TellTask = std::function<void(ClusterStub& stub, grpc::ClientContext* context)>;
+/// One call to a task. A server that does not answer has ended, or never started.
+using TellTask = std::function<grpc::Status(ClusterStub& stub, grpc::ClientContext* context)>;
+
+/// Makes the call by the connection that is there. False where the other end may be no more, of
+/// which a host that lost its power says nothing: a server that has been started there anew answers
+/// by another connection.
+bool TellBy(const std::shared_ptr<grpc::Channel>& channel, std::chrono::milliseconds limit,
+            const Credentials& credentials, const TellTask& tell) {
+  grpc::ClientContext context;
+  const grpc::Status told = tell(*StubBy(channel, credentials, limit, &context), &context);
+  return told.error_code() != grpc::StatusCode::UNAVAILABLE &&
+         told.error_code() != grpc::StatusCode::DEADLINE_EXCEEDED;
+}
 
 void TellAll(const std::vector<TaskToTell>& tasks, const TellOptions& options,
              const TellTask& tell) {
@@ -35,10 +45,10 @@ void TellAll(const std::vector<TaskToTell>& tasks, const TellOptions& options,
   for (const TaskToTell& task : tasks) {
     grpc::ClientContext* const context = &contexts.emplace_back();
     calls.emplace_back([&, context] {
-      context->set_wait_for_ready(task.may_still_start);
-      const auto channel =
-          task.channel != nullptr ? task.channel : OpenChannel(task.address, options.credentials);
-      tell(*StubBy(channel, options.credentials, task.limit, context), context);
+      if (task.channel == nullptr || !TellBy(task.channel, task.limit, options.credentials, tell)) {
+        context->set_wait_for_ready(task.may_still_start);
+        tell(*StubFor(task.address, options.credentials, task.limit, context), context);
+      }
       MutexLock lock(mu);
       waiting.erase(task.name);
       told.NotifyAll();
@@ -90,7 +100,7 @@ void TellTaskEnded(const std::vector<TaskToTell>& tasks, const std::string& job,
   request.set_message(WireMessage(end));
   TellAll(tasks, options, [&](ClusterStub& stub, grpc::ClientContext* context) {
     cluster::TaskEndedResponse response;
-    (void)stub.TaskEnded(context, request, &response);
+    return stub.TaskEnded(context, request, &response);
   });
 }
 
@@ -100,7 +110,7 @@ void TellShutdown(const std::vector<TaskToTell>& tasks, const std::string& reaso
   request.set_reason(reason);
   TellAll(tasks, options, [&](ClusterStub& stub, grpc::ClientContext* context) {
     cluster::ShutdownResponse response;
-    (void)stub.Shutdown(context, request, &response);
+    return stub.Shutdown(context, request, &response);
   });
 }
 

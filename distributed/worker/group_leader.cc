@@ -14,8 +14,7 @@
 namespace tenon {
 namespace {
 
-/// Members that come so long after one that has left, or is one of TensorFlow's, are in the same
-/// step.
+/// Members that come so long after one of TensorFlow's are in the same step.
 constexpr std::chrono::seconds kRefusal{10};
 
 }  // namespace
@@ -51,23 +50,6 @@ std::optional<GroupStep> GroupStep::Parse(std::string_view text) {
   return step;
 }
 
-std::string GroupLeaving::ToString() const {
-  return StrCat(kGroupMark, static_cast<int>(why.code()), ":", Message(why));
-}
-
-std::optional<GroupLeaving> GroupLeaving::Parse(std::string_view text) {
-  if (!text.starts_with(kGroupMark)) return std::nullopt;
-  text.remove_prefix(sizeof(kGroupMark) - 1);
-  const size_t colon = text.find(':');
-  int code = 0;
-  if (colon == std::string_view::npos || !absl::SimpleAtoi(ToAbsl(text.substr(0, colon)), &code) ||
-      code < static_cast<int>(StatusCode::kCancelled) ||
-      code > static_cast<int>(StatusCode::kUnauthenticated)) {
-    return std::nullopt;
-  }
-  return GroupLeaving{Status(static_cast<StatusCode>(code), ToAbsl(text.substr(colon + 1)))};
-}
-
 GroupLeader::~GroupLeader() {
   std::map<int32_t, Group> groups;
   {
@@ -101,19 +83,16 @@ void GroupLeader::Complete(const CompleteGroupRequest& request, CompleteGroupRes
     TakeBack(key, device);
     return done(OkStatus());
   }
-  if (size == kLeavesGroup) {
-    const auto leaving = GroupLeaving::Parse(device.physical_device_desc());
-    if (!leaving) return done(Internal(device.name(), " does not say why it leaves group ", key));
-    Leave(key, device.name(), *leaving);
-    return done(OkStatus());
-  }
   std::vector<Waiting> over;  // those that get `status`
   Status status;
   std::vector<std::pair<int32_t, int64_t>> outlived;  // groups and their steps
   int64_t step_id = 0;                                // of a group that is made
   {
     MutexLock lock(mu_);
-    status = TakeRefusal(key, std::string(TaskPartOf(device.name())));
+    if (const auto refused = refused_.find(key);
+        refused != refused_.end() && clock_.Now() < refused->second.until) {
+      status = refused->second.why;
+    }
     const int64_t number = ++count_;
     Cancellation::Token token = Cancellation::kAlreadyCancelled;
     if (cancellation != nullptr && status.ok()) {
@@ -227,53 +206,16 @@ void GroupLeader::Refuse(const CompleteGroupRequest& request, const Done& done) 
   std::vector<Waiting> over;
   {
     MutexLock lock(mu_);
-    over = AddRefusal(key, "", why);
+    std::erase_if(refused_, [now = clock_.Now()](const auto& r) { return r.second.until < now; });
+    refused_[key] = {clock_.Now() + kRefusal, why};
+    const auto group = groups_.find(key);
+    if (group != groups_.end()) {
+      for (auto& [name, waiting] : group->second.members) over.push_back(std::move(waiting));
+      groups_.erase(group);
+    }
   }
   for (const Waiting& waiting : over) End(waiting, why);
   done(why);
-}
-
-void GroupLeader::Leave(int32_t key, const std::string& device, const GroupLeaving& leaving) {
-  const std::string task(TaskPartOf(device));
-  std::vector<Waiting> over;
-  {
-    MutexLock lock(mu_);
-    std::set<std::string> told;
-    // Tasks whose steps of the group have ended in the same while owe each other nothing.
-    for (auto it = refusals_.lower_bound({key, ""});
-         it != refusals_.end() && it->first.first == key; ++it) {
-      told.insert(it->first.second);
-      it->second.told.insert(task);
-    }
-    over = AddRefusal(key, task, leaving.why);
-    for (const Waiting& waiting : over) told.insert(std::string(TaskPartOf(waiting.device.name())));
-    refusals_[{key, task}].told.merge(told);
-  }
-  for (const Waiting& waiting : over) End(waiting, leaving.why);
-}
-
-Status GroupLeader::TakeRefusal(int32_t key, const std::string& task) {
-  refusals_.erase({key, task});
-  for (auto it = refusals_.lower_bound({key, ""}); it != refusals_.end() && it->first.first == key;
-       ++it) {
-    auto& [until, why, told] = it->second;
-    if (until < clock_.Now()) continue;
-    // One of TensorFlow's stays what it is.
-    if (it->first.second.empty() || told.insert(task).second) return why;
-  }
-  return OkStatus();
-}
-
-std::vector<GroupLeader::Waiting> GroupLeader::AddRefusal(int32_t key, const std::string& task,
-                                                          const Status& why) {
-  std::erase_if(refusals_, [now = clock_.Now()](const auto& r) { return r.second.until < now; });
-  refusals_[{key, task}] = {clock_.Now() + kRefusal, why, {}};
-  std::vector<Waiting> over;
-  const auto group = groups_.find(key);
-  if (group == groups_.end()) return over;
-  for (auto& [name, waiting] : group->second.members) over.push_back(std::move(waiting));
-  groups_.erase(group);
-  return over;
 }
 
 void GroupLeader::GiveUp(int32_t group, const std::string& device, int64_t number,

@@ -55,7 +55,7 @@ void PartialGraph::OnEnd(const Status& status) {
   // All that the nodes send has been sent.
   if (!status.ok()) {
     step->Abort(status);
-    groups_.HandleFailure(status, [] {});
+    groups_.HandleFailure(status);
   } else if (in_vain) {
     step->Abort(NothingToReceive());
   }

@@ -21,16 +21,6 @@ namespace {
 /// The number of failed groups whose steps are kept, and tell members that come late the reason.
 constexpr size_t kKeptSteps = 16;
 
-/// The end of a step waits no longer for a leader that does not answer.
-constexpr std::chrono::seconds kTellingLimit{1};
-
-/// A call of the leader.
-struct JoinCall {
-  CompleteGroupRequest request;
-  CompleteGroupResponse response;
-  Cancellation cancellation;
-};
-
 }  // namespace
 
 /// The state that groups have in common. It outlives the TaskGroups as long as calls run.
@@ -50,27 +40,6 @@ struct TaskGroups::Shared {
     MutexLock lock(mu);
     if (steps == nullptr) return Cancelled(peers->task, " ends");
     return steps->Run(step_id, kGroupSession, peers);
-  }
-  /// Tells those that wait for a group that this task, which is none of its members yet, does not
-  /// come.
-  void TellLeader(int32_t group, const Status& why, std::function<void()> done) {
-    const auto worker = peers->workers->Get(peers->leader);
-    if (!worker.ok()) return done();
-    const auto call = std::make_shared<JoinCall>();
-    call->request.set_group_key(group);
-    call->request.set_group_size(kLeavesGroup);
-    DeviceAttributes* const device = call->request.mutable_device_attributes();
-    device->set_name(devices[0]->name());
-    device->set_physical_device_desc(GroupLeaving{HasLeft(peers->task, group, why)}.ToString());
-    const auto limit = clock->CallAfter(kTellingLimit, [call] {
-      call->cancellation.Cancel(DeadlineExceeded("the group's leader does not answer"));
-    });
-    (*worker)->CompleteGroupAsync(
-        call->request, &call->response, &call->cancellation,
-        [clock = clock, limit, worker = *worker, call, done = std::move(done)](const Status&) {
-          clock->CancelTimer(limit);
-          done();
-        });
   }
   /// Ends the step, and keeps it for a while for those that come late.
   void EndStep(int64_t step_id, const Status& why) {
@@ -125,6 +94,11 @@ class TaskGroups::Group final : public std::enable_shared_from_this<Group> {
   }
 
  private:
+  struct JoinCall {
+    CompleteGroupRequest request;
+    CompleteGroupResponse response;
+  };
+
   Status NoMember(const std::string& device) const {
     return InvalidArgument(device, " is none of the ", size(), " members that group ", key_,
                            " has had until now");
@@ -390,17 +364,6 @@ void TaskGroups::Abort(int32_t group, const Status& why) {
     found = known->second;
   }
   found->Fail(why);
-}
-
-void TaskGroups::Leave(int32_t group, const Status& why, std::function<void()> done) {
-  bool is_member = false;
-  {
-    MutexLock lock(shared_->mu);
-    is_member = shared_->groups.contains(group);
-  }
-  if (!is_member) return shared_->TellLeader(group, why, std::move(done));
-  Abort(group, why);
-  done();
 }
 
 GroupLeader::Steps TaskGroups::LeaderSteps() const {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -29,7 +28,6 @@ class TaskGroups final : public DeviceGroups {
 
   void Start(GroupPart part, Communicator::Done done) override;
   void Abort(int32_t group, const Status& why) override;
-  void Leave(int32_t group, const Status& why, std::function<void()> done) override;
   /// For the leader in this task: the steps of its groups, by whose end members hear of theirs.
   GroupLeader::Steps LeaderSteps() const;
   /// Whether other tasks have not taken yet what is there for them.

@@ -335,23 +335,19 @@ void Worker::FinishGraph(std::shared_ptr<RunningGraph> run, Status status) {
   RunGraphCall& call = *run->call;
   if (status.ok()) {
     call.received.resize(call.recv_keys.size());
-    for (size_t i = 0; i < call.recv_keys.size() && status.ok(); ++i) {
+    for (size_t i = 0; i < call.recv_keys.size(); ++i) {
       // Every send of the partition has happened, so it is there now or never.
       bool dead = false;
       status = run->step->HandOut(call.recv_keys[i], &call.received[i], &dead);
       if (status.ok() && dead) status = DeadFetch(call, i);
+      if (!status.ok()) break;
     }
   }
-  if (!status.ok()) run->step->Abort(status);
-  if (status.ok() || run->groups == nullptr) return EndGraph(std::move(run), std::move(status));
-  // The others hear of it before the master does, whose next step may be in the same groups.
-  RunGroups& groups = *run->groups;
-  groups.HandleFailure(
-      status, [this, run = std::move(run), status]() mutable { EndGraph(std::move(run), status); });
-}
-
-void Worker::EndGraph(std::shared_ptr<RunningGraph> run, Status status) {
-  if (run->call->settings.trace) TraceToStepStats(run->trace.Take(), &run->call->step_stats);
+  if (!status.ok()) {
+    run->step->Abort(status);
+    if (run->groups != nullptr) run->groups->HandleFailure(status);
+  }
+  if (call.settings.trace) TraceToStepStats(run->trace.Take(), &call.step_stats);
   const Done done = std::move(run->done);
   const std::shared_ptr<MasterState> session = std::move(run->session);
   run.reset();

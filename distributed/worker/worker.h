@@ -135,7 +135,6 @@ class Worker final : public WorkerInterface {
   /// A call of a graph that runs in several.
   void RunPart(const std::shared_ptr<RunningGraph>& run);
   void FinishGraph(std::shared_ptr<RunningGraph> run, Status status);
-  void EndGraph(std::shared_ptr<RunningGraph> run, Status status);
   /// The last word on a run that has been counted.
   void EndRun(MasterState& session, const Done& done, Status status);
   /// That the tensor of that key is made here.

@@ -147,7 +147,7 @@ struct BatchDataset final : DatasetOver<BatchDataset> {
       return true;
     }
   };
-  int64_t Cardinality() const override {
+  int64_t CountElements() const override {
     const int64_t n = input->Cardinality();
     return n < 0 ? n : n / size.rows + (!size.drop_remainder && n % size.rows != 0 ? 1 : 0);
   }
@@ -263,7 +263,7 @@ struct ListedDataset final : Dataset {
   StatusOr<IteratorPtr> MakeIterator(const ContextPtr&) const override {
     return std::make_unique<Walk>(Self<ListedDataset>());
   }
-  int64_t Cardinality() const override { return static_cast<int64_t>(values.size()); }
+  int64_t CountElements() const override { return static_cast<int64_t>(values.size()); }
 
   const std::vector<Tensor> values;
 };

@@ -68,7 +68,7 @@ struct CacheDataset final : DatasetOver<CacheDataset> {
     }
     return DatasetOver::MakeIterator(context);
   }
-  int64_t Cardinality() const override { return input->Cardinality(); }
+  int64_t CountElements() const override { return input->Cardinality(); }
   DatasetPtr WithInputs(const std::vector<DatasetPtr>& others) const override {
     return std::make_shared<CacheDataset>(others[0]);
   }
@@ -166,7 +166,7 @@ struct FileCacheDataset final : DatasetOver<FileCacheDataset> {
     }
     return DatasetOver::MakeIterator(context);
   }
-  int64_t Cardinality() const override { return input->Cardinality(); }
+  int64_t CountElements() const override { return input->Cardinality(); }
 
   StatusOr<FileContext> Files(IteratorContext& context) const {
     return FileContext::Of(access, &context.cancellation());

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -91,7 +92,10 @@ class Dataset : public VariantValue, public std::enable_shared_from_this<Dataset
   virtual StatusOr<IteratorPtr> MakeIterator(
       const std::shared_ptr<IteratorContext>& context) const = 0;
   /// How many elements there are, kInfinite or kUnknown, without looking at them.
-  virtual int64_t Cardinality() const { return kUnknown; }
+  int64_t Cardinality() const {
+    std::call_once(counted_, [this] { cardinality_ = CountElements(); });
+    return cardinality_;
+  }
 
   /// Facts about a dataset that those ask for who take datasets apart without looking at elements
   /// (AutoShardDataset, ComputeBatchSize).
@@ -123,10 +127,14 @@ class Dataset : public VariantValue, public std::enable_shared_from_this<Dataset
   std::shared_ptr<const T> Self() const {
     return std::static_pointer_cast<const T>(shared_from_this());
   }
+  /// What Cardinality gives, asked once: a dataset may be an input of others many times over.
+  virtual int64_t CountElements() const { return kUnknown; }
 
  private:
   const DTypeVector types_;
   const std::vector<PartialShape> shapes_;
+  mutable std::once_flag counted_;
+  mutable int64_t cardinality_ = kUnknown;
 };
 
 using DatasetPtr = std::shared_ptr<const Dataset>;

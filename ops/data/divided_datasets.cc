@@ -56,7 +56,7 @@ struct ShardDataset final : DatasetOver<ShardDataset> {
     }
     int64_t at_ = 0;
   };
-  int64_t Cardinality() const override {
+  int64_t CountElements() const override {
     const int64_t n = input->Cardinality();
     if (count == kShardHint) return kUnknown;
     return n < 0 ? n : n / count + (index < n % count ? 1 : 0);

@@ -42,7 +42,7 @@ struct TakeDataset final : DatasetOver<TakeDataset> {
    private:
     int64_t taken_ = 0;
   };
-  int64_t Cardinality() const override {
+  int64_t CountElements() const override {
     const int64_t n = input->Cardinality();
     return n == kInfinite ? count : n == kUnknown ? kUnknown : std::min(n, count);
   }
@@ -75,7 +75,7 @@ struct SkipDataset final : DatasetOver<SkipDataset> {
    private:
     int64_t skipped_ = 0;
   };
-  int64_t Cardinality() const override {
+  int64_t CountElements() const override {
     const int64_t n = input->Cardinality();
     return n < 0 ? n : std::max<int64_t>(0, n - count);
   }
@@ -131,7 +131,7 @@ struct RepeatDataset final : DatasetOfOne<RepeatDataset> {
   StatusOr<IteratorPtr> MakeIterator(const ContextPtr& context) const override {
     return std::make_unique<Walk>(Self<RepeatDataset>(), context);
   }
-  int64_t Cardinality() const override {
+  int64_t CountElements() const override {
     const int64_t n = input->Cardinality();
     if (count == 0 || n == 0) return 0;
     if (count < 0) return kInfinite;
@@ -189,7 +189,7 @@ struct ConcatenateDataset final : Dataset {
     TENON_ASSIGN_OR_RETURN(IteratorPtr walk, first->MakeIterator(context));
     return std::make_unique<Walk>(Self<ConcatenateDataset>(), std::move(walk), context);
   }
-  int64_t Cardinality() const override {
+  int64_t CountElements() const override {
     const int64_t a = first->Cardinality(), b = second->Cardinality();
     if (a == kInfinite || b == kInfinite) return kInfinite;
     int64_t sum = 0;
@@ -250,7 +250,7 @@ struct ZipDataset final : Dataset {
     }
     return std::make_unique<Walk>(std::move(walks));
   }
-  int64_t Cardinality() const override {
+  int64_t CountElements() const override {
     int64_t least = kInfinite;
     for (const DatasetPtr& input : inputs) {
       const int64_t n = input->Cardinality();
@@ -387,7 +387,7 @@ struct AssertCardinalityDataset final : DatasetOver<AssertCardinalityDataset> {
     }
     int64_t found_ = 0;
   };
-  int64_t Cardinality() const override { return cardinality; }
+  int64_t CountElements() const override { return cardinality; }
 
   const int64_t cardinality;
 };

@@ -52,7 +52,7 @@ struct MapDataset final : DatasetOfOne<MapDataset> {
     }
     return std::make_unique<Walk>(Self<MapDataset>(), std::move(walk), context, std::move(caller));
   }
-  int64_t Cardinality() const override {
+  int64_t CountElements() const override {
     return keeps_cardinality ? input->Cardinality() : kUnknown;
   }
   const DatasetFunction* function_called() const override { return &function; }
@@ -286,7 +286,7 @@ struct PrefetchDataset final : DatasetOfOne<PrefetchDataset> {
     TENON_ASSIGN_OR_RETURN(IteratorPtr walk, input->MakeIterator(context));
     return PrefetchedIterator(context, std::move(walk), limit);
   }
-  int64_t Cardinality() const override { return input->Cardinality(); }
+  int64_t CountElements() const override { return input->Cardinality(); }
 
   const int64_t limit;
 };

@@ -37,7 +37,7 @@ struct CollectedDataset final : Dataset {
   StatusOr<IteratorPtr> MakeIterator(const ContextPtr&) const override {
     return std::make_unique<Walk>(Self<CollectedDataset>());
   }
-  int64_t Cardinality() const override { return static_cast<int64_t>(elements.size()); }
+  int64_t CountElements() const override { return static_cast<int64_t>(elements.size()); }
 
   const std::vector<DatasetElement> elements;
 };
@@ -320,7 +320,7 @@ struct ScanDataset final : DatasetOver<ScanDataset> {
     DTypeVector types_;  // of its results
     DatasetElement state_;
   };
-  int64_t Cardinality() const override {
+  int64_t CountElements() const override {
     return keeps_cardinality ? input->Cardinality() : kUnknown;
   }
 
@@ -420,7 +420,7 @@ struct DirectedInterleaveDataset final : DatasetOver<DirectedInterleaveDataset> 
     std::vector<IteratorPtr> open_;  // null: it has ended
     size_t left_ = 0;
   };
-  int64_t Cardinality() const override {
+  int64_t CountElements() const override {
     for (const DatasetPtr& dataset : data) {
       if (dataset->Cardinality() == kInfinite) return kInfinite;
     }

@@ -102,7 +102,7 @@ struct ParseExampleDataset final : DatasetOver<ParseExampleDataset> {
       return true;
     }
   };
-  int64_t Cardinality() const override { return input->Cardinality(); }
+  int64_t CountElements() const override { return input->Cardinality(); }
 
   const ExampleColumns features;
   const DTypeVector parsed_types;

@@ -96,7 +96,7 @@ struct ShuffleDataset final : DatasetOfOne<ShuffleDataset> {
     TENON_ASSIGN_OR_RETURN(IteratorPtr walk, input->MakeIterator(context));
     return std::make_unique<Walk>(Self<ShuffleDataset>(), std::move(walk), context);
   }
-  int64_t Cardinality() const override { return input->Cardinality(); }
+  int64_t CountElements() const override { return input->Cardinality(); }
 
   const int64_t size;
   const std::shared_ptr<SeedGenerator> seeds;
@@ -182,7 +182,7 @@ struct RandomDataset final : Dataset {
   StatusOr<IteratorPtr> MakeIterator(const ContextPtr&) const override {
     return std::make_unique<Walk>(seeds->Next());
   }
-  int64_t Cardinality() const override { return kInfinite; }
+  int64_t CountElements() const override { return kInfinite; }
 
   const std::shared_ptr<SeedGenerator> seeds;
 };

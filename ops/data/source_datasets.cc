@@ -49,7 +49,7 @@ struct RangeDataset final : Dataset {
   StatusOr<IteratorPtr> MakeIterator(const ContextPtr&) const override {
     return std::make_unique<Walk>(Self<RangeDataset>());
   }
-  int64_t Cardinality() const override { return count; }
+  int64_t CountElements() const override { return count; }
 
   const int64_t start, step, count;
 };
@@ -108,7 +108,7 @@ struct TensorDataset final : Dataset {
   StatusOr<IteratorPtr> MakeIterator(const ContextPtr&) const override {
     return std::make_unique<Walk>(Self<TensorDataset>());
   }
-  int64_t Cardinality() const override { return rows ? tensors[0].dim(0) : 1; }
+  int64_t CountElements() const override { return rows ? tensors[0].dim(0) : 1; }
 
   const std::vector<Tensor> tensors;
   const bool rows;

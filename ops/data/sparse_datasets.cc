@@ -47,7 +47,7 @@ struct SparseSliceDataset final : Dataset {
   StatusOr<IteratorPtr> MakeIterator(const ContextPtr&) const override {
     return std::make_unique<Walk>(Self<SparseSliceDataset>());
   }
-  int64_t Cardinality() const override { return dense_shape.data<int64_t>()[0]; }
+  int64_t CountElements() const override { return dense_shape.data<int64_t>()[0]; }
 
   const Tensor indices, values, dense_shape;
 };
@@ -152,7 +152,7 @@ struct SparseBatchDataset final : DatasetOver<SparseBatchDataset> {
       return OkStatus();
     }
   };
-  int64_t Cardinality() const override {
+  int64_t CountElements() const override {
     const int64_t n = input->Cardinality();
     return n < 0 ? n : n / rows + (n % rows == 0 ? 0 : 1);
   }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <functional>
 #include <map>
 #include <memory>
 
@@ -20,10 +19,6 @@ class LocalGroups final : public DeviceGroups {
 
   void Start(GroupPart part, Communicator::Done done) override;
   void Abort(int32_t group, const Status& why) override;
-  void Leave(int32_t group, const Status& why, std::function<void()> done) override {
-    Abort(group, why);
-    done();
-  }
 
  private:
   Clock& clock_;

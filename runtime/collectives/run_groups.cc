@@ -59,16 +59,14 @@ void RunGroups::Start(GroupPart part, Communicator::Done done) {
   groups_->Start(std::move(part), std::move(done));
 }
 
-void RunGroups::HandleFailure(const Status& why, std::function<void()> done) {
-  // The last one that has been left, if any is, releases it.
-  const std::shared_ptr<void> left(nullptr, [done = std::move(done)](void*) { done(); });
+void RunGroups::HandleFailure(const Status& why) {
   for (const auto& [group, parts] : parts_) {
     bool all_begun = false;
     {
       MutexLock lock(mu_);
       all_begun = begun_[group] == parts;
     }
-    if (!all_begun) groups_->Leave(group, why, [left] {});
+    if (!all_begun) groups_->Abort(group, why);
   }
 }
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
 #include <utility>
@@ -30,13 +29,10 @@ class RunGroups final : public DeviceGroups {
 
   void Start(GroupPart part, Communicator::Done done) override;
   void Abort(int32_t group, const Status& why) override { groups_->Abort(group, why); }
-  void Leave(int32_t group, const Status& why, std::function<void()> done) override {
-    groups_->Leave(group, why, std::move(done));
-  }
 
-  /// The run has failed: leaves the groups in which a part of the graph has not begun, or in which
-  /// a loop may have had more to do. `done` may end the groups' life.
-  void HandleFailure(const Status& why, std::function<void()> done);
+  /// The run has failed: fails the groups in which a part of the graph has not begun, or in which a
+  /// loop may have had more to do.
+  void HandleFailure(const Status& why);
 
  private:
   const std::shared_ptr<DeviceGroups> groups_;

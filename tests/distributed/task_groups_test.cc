@@ -6,7 +6,6 @@
 #include <memory>
 #include <string>
 #include <thread>
-#include <tuple>
 #include <vector>
 
 #include "distributed/client/remote_session.h"
@@ -299,56 +298,6 @@ TEST(TaskGroupsTest, AFailureBeforeItsPartEndsTheOthersStep) {
     const Status end = both(true);
     EXPECT_EQ(end.code(), StatusCode::kInvalidArgument) << end;
     EXPECT_THAT(std::string(Message(end)), HasSubstr("task:1 has left group 1: "));
-  }
-}
-
-/// Also where the group has never been made, whichever of them comes first; once, so that their
-/// next steps make it.
-TEST(TaskGroupsTest, AFailureBeforeAGroupIsMadeEndsTheOthersStep) {
-  TestCluster cluster(0, 3);
-  cluster.StartAll();
-  const auto run = [&](int task, int group, bool fails) {
-    const auto build = [&](int) {
-      const Output x = Const(std::vector<float>{1.f + task});
-      return CollectiveReduceV2(fails ? x + Placeholder(DType::kFloat) : x, Const(3), Const(group),
-                                Const(1), {}, "Add", "Id");
-    };
-    return Client(cluster, task, {WorkerDevice(task, 0)}, build).Run();
-  };
-  const auto all = [&](int group, int fails, std::chrono::milliseconds its_time,
-                       std::chrono::milliseconds others_time) {
-    std::vector<Status> ends(3);
-    std::vector<std::jthread> clients;
-    for (int task = 0; task < 3; ++task) {
-      clients.emplace_back([&, task] {
-        std::this_thread::sleep_for(task == fails ? its_time : others_time * task);
-        ends[task] = run(task, group, task == fails).status();
-      });
-    }
-    clients.clear();
-    return ends;
-  };
-  constexpr std::chrono::milliseconds kNow{0}, kLater{300};
-  int group = 1;
-  for (const auto& [fails, its_time, others_time] :
-       {std::tuple(2, kLater, kNow), std::tuple(0, kNow, kLater), std::tuple(1, kLater, kLater)}) {
-    ++group;
-    for (const Status& end : all(group, fails, its_time, others_time)) {
-      EXPECT_EQ(end.code(), StatusCode::kInvalidArgument) << end;
-    }
-    for (const Status& end : all(group, -1, kNow, kNow)) EXPECT_OK(end);
-  }
-  // By one master, which ends the parts of all when one fails.
-  const auto build = [&](bool fails) {
-    return [=](int i) {
-      const Output x = Const(std::vector<float>{1.f + i});
-      return CollectiveReduceV2(fails && i == 1 ? x + Placeholder(DType::kFloat) : x, Const(3),
-                                Const(9), Const(1), {}, "Add", "Id");
-    };
-  };
-  for (int round = 0; round < 3; ++round) {
-    EXPECT_EQ(RunOnWorkers(cluster, 3, build(true)).status().code(), StatusCode::kInvalidArgument);
-    EXPECT_OK(RunOnWorkers(cluster, 3, build(false)));
   }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Wrong graphs of datasets that are divided; what right ones give is divided_pipelines_test.py's.
+// Wrong graphs of datasets that are divided, and many ways through one; what right graphs give is
+// divided_pipelines_test.py's.
 #include <gmock/gmock.h>
 #include <google/protobuf/text_format.h>
 
@@ -26,6 +27,20 @@ Status RunOne(const Graph& graph, const Output& output) {
 }
 
 Output Numbers() { return RangeDataset(int64_t{0}, int64_t{4}, int64_t{1}, kNumber, kRow); }
+
+TEST(DividedDatasetsTest, ElementsAreCountedOnceWhateverTheWaysThroughADataset) {
+  Graph graph(AllOps());
+  const GraphBuilding building(graph);
+  Output dataset = Numbers();
+  for (int i = 0; i < 60; ++i) dataset = ConcatenateDataset(dataset, dataset, kNumber, kRow);
+  const Output count = DatasetCardinality(dataset);
+  ASSERT_OK(building.status());
+  const auto session = MakeLocalSession(graph);
+  ASSERT_OK(session);
+  const auto found = (*session)->Run({}, {count}, {}, {});
+  ASSERT_OK(found);
+  EXPECT_EQ((*found)[0].data<int64_t>()[0], int64_t{1} << 62);
+}
 
 TEST(DividedDatasetsTest, TooManyWaysThroughADatasetAreAnError) {
   Graph graph(AllOps());
