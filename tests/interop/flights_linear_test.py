@@ -210,7 +210,7 @@ def other_models():
             assert levels_of(found, "humid_bucketized")[0].startswith("< 1 of what 'linear/")
             assert len(found) == (1 + 16 + 1 + 2) * (3 if name == "classes" else 1), len(found)
             listing, _ = inspect(estimator.model_dir)
-            assert "\n(bias)" in listing and "data files\n\nColumn" in listing, listing
+            assert "\n(bias)" in listing and "in 1 data file\n\nColumn" in listing, listing
         os.remove(estimator.latest_checkpoint() + ".meta")
         assert coefficients(estimator.model_dir)[0] == found  # by graph.pbtxt
         os.remove(os.path.join(estimator.model_dir, "graph.pbtxt"))
