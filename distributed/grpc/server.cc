@@ -350,7 +350,7 @@ class GrpcServer final : public Server {
     return shutting_down_;
   }
 
-  /// What a Shutdown call does.
+  /// Ends the server for the reason that the first such call gives.
   void End(const std::string& reason) {
     {
       MutexLock lock(mu_);

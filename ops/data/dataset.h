@@ -127,7 +127,8 @@ class Dataset : public VariantValue, public std::enable_shared_from_this<Dataset
   std::shared_ptr<const T> Self() const {
     return std::static_pointer_cast<const T>(shared_from_this());
   }
-  /// What Cardinality gives, asked once: a dataset may be an input of others many times over.
+  /// The value of Cardinality. It is asked for once, as a dataset may be an input of others many
+  /// times over.
   virtual int64_t CountElements() const { return kUnknown; }
 
  private:

@@ -28,12 +28,17 @@ Status RunOne(const Graph& graph, const Output& output) {
 
 Output Numbers() { return RangeDataset(int64_t{0}, int64_t{4}, int64_t{1}, kNumber, kRow); }
 
+/// The numbers 2^60 times over.
+Output ManyNumbers() {
+  Output dataset = Numbers();
+  for (int i = 0; i < 60; ++i) dataset = ConcatenateDataset(dataset, dataset, kNumber, kRow);
+  return dataset;
+}
+
 TEST(DividedDatasetsTest, ElementsAreCountedOnceWhateverTheWaysThroughADataset) {
   Graph graph(AllOps());
   const GraphBuilding building(graph);
-  Output dataset = Numbers();
-  for (int i = 0; i < 60; ++i) dataset = ConcatenateDataset(dataset, dataset, kNumber, kRow);
-  const Output count = DatasetCardinality(dataset);
+  const Output count = DatasetCardinality(ManyNumbers());
   ASSERT_OK(building.status());
   const auto session = MakeLocalSession(graph);
   ASSERT_OK(session);
@@ -45,8 +50,7 @@ TEST(DividedDatasetsTest, ElementsAreCountedOnceWhateverTheWaysThroughADataset) 
 TEST(DividedDatasetsTest, TooManyWaysThroughADatasetAreAnError) {
   Graph graph(AllOps());
   const GraphBuilding building(graph);
-  Output dataset = Numbers();
-  for (int i = 0; i < 60; ++i) dataset = ConcatenateDataset(dataset, dataset, kNumber, kRow);
+  const Output dataset = ManyNumbers();
   const Output size = ComputeBatchSize(dataset);
   const Output share = AutoShardDataset(dataset, int64_t{2}, int64_t{0}, kNumber, kRow);
   ASSERT_OK(building.status());
