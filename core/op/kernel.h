@@ -146,6 +146,9 @@ class KernelContext {
   /// whether the output is.
   bool is_input_dead = false;
   bool is_output_dead = false;
+  /// Whether the calling thread has nothing to do for the step but to wait for this kernel: an
+  /// asynchronous one may then block, and spares two changes of threads.
+  bool may_block = false;
 
  private:
   const DeviceRun* run_;
@@ -173,8 +176,9 @@ class Kernel {
   virtual Status Compute(KernelContext& ctx) const = 0;
 
   /// Kernels that wait for something return true here and are run by ComputeAsync, which must not
-  /// block and calls `done` exactly once, from any thread; an exception ends the kernel in its
-  /// stead, so none may come once `done` is out of the caller's hands.
+  /// block unless the context's may_block is set, and calls `done` exactly once, from any thread;
+  /// an exception ends the kernel in its stead, so none may come once `done` is out of the caller's
+  /// hands.
   virtual bool is_async() const { return false; }
   virtual void ComputeAsync(KernelContext& ctx, Done done) const { done(Compute(ctx)); }
 

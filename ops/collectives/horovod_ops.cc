@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "core/base/denormals.h"
 #include "core/base/parallel.h"
 #include "core/base/strings.h"
 #include "core/device/communicator.h"
@@ -104,13 +105,19 @@ class RanksKernel : public AsyncKernel {
         return done(cancellation->status());
       }
     }
-    ranks.Start(*std::move(collective),
-                [this, &ctx, &ranks, cancellation, token,
-                 done = std::move(done)](StatusOr<CollectiveResult> result) {
-                  if (cancellation != nullptr) cancellation->Deregister(token);
-                  if (!result.ok()) return done(result.status());
-                  done(Finish(ctx, *std::move(result), ranks));
-                });
+    const bool blocks = ctx.may_block;
+    auto finish = [this, &ctx, &ranks, cancellation, token,
+                   done = std::move(done)](StatusOr<CollectiveResult> result) {
+      if (cancellation != nullptr) cancellation->Deregister(token);
+      if (!result.ok()) return done(result.status());
+      const FlushDenormals flush;  // as where Prepare runs
+      done(Finish(ctx, *std::move(result), ranks));
+    };
+    if (blocks) {
+      finish(ranks.Run(*std::move(collective)));
+    } else {
+      ranks.Start(*std::move(collective), std::move(finish));
+    }
   }
 
  protected:

@@ -5,6 +5,8 @@
 #include <numeric>
 #include <utility>
 
+#include "core/base/denormals.h"
+#include "core/base/interruption.h"
 #include "core/base/strings.h"
 
 namespace tenon {
@@ -164,6 +166,9 @@ int64_t CollectiveQueue::Begin(const Collective& what) {
 }
 
 StatusOr<CollectiveResult> CollectiveQueue::Do(Collective& what, int64_t sequence) {
+  // The same on every thread, so that the bits are.
+  const FlushDenormals flush;
+  const InterruptibleBy nothing(nullptr);
   StatusOr<CollectiveResult> result = Execute(what, sequence);
   Status broken;
   {

@@ -53,7 +53,8 @@ class CollectiveQueue final : public Communicator {
   int local_rank() const override { return options_.local_rank; }
   int local_size() const override { return options_.local_size; }
   void Start(Collective what, Done done) override;
-  /// On the caller's thread, where nothing else is under way.
+  /// On the caller's thread where nothing else is under way, and to its end: part of a sum, that a
+  /// cancelled step had left off, would be the other ranks' result.
   StatusOr<CollectiveResult> Run(Collective what) override;
   void Abort(const Status& why) override;
   Status BeginAnew(const Status& why) override;

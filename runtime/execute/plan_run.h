@@ -116,6 +116,7 @@ class PlanRun {
     Loop(PlanRun& run, Thread whose)
         : run(&run),
           thread(run.pool_ != nullptr ? whose : Thread::kOwn),
+          waits(whose == Thread::kOwn),
           turn_began(thread == Thread::kPool ? __rdtsc() : 0) {}
     /// Runs what the thread has put off if it would wait too long for a kernel of so many ticks.
     void RunDeferredBefore(int64_t ticks) {
@@ -127,6 +128,7 @@ class PlanRun {
     }
     const void* const run;
     const Thread thread;
+    const bool waits;                     // for the end of the run, when nothing is left here
     uint64_t turn_began;                  // of a thread of the pool
     int64_t ticks_left = kBorrowedTicks;  // of a borrowed thread
     int64_t waiting_ticks = 0;            // of the expensive nodes in the queue, about
@@ -263,7 +265,7 @@ class PlanRun {
         if (item.renews) {
           for (int i = 0; i < item.num_inputs; ++i) inputs[i].tensor.Renew();
         }
-        if (item.async) return StartAsync(r, item, inputs);
+        if (item.async) return StartAsync(loop, r, item, inputs);
         loop.RunDeferredBefore(plan_.ticks(r.node));
         if (!Compute(loop, r, item, inputs, outputs)) return;
     }
@@ -295,9 +297,17 @@ class PlanRun {
     return true;
   }
 
-  void StartAsync(const ReadyNode& r, const PlanNode& item, Value* inputs) {
+  /// Whether the thread would only wait for the next node to come to its end, as the rest of the
+  /// step does.
+  bool IsIdleBut(const Loop& loop) const {
+    return loop.waits && loop.outer == nullptr && loop.queue.empty() && DeferralScope::Empty() &&
+           tasks_.load(std::memory_order_relaxed) == 1;
+  }
+
+  void StartAsync(const Loop& loop, const ReadyNode& r, const PlanNode& item, Value* inputs) {
     auto* call = new AsyncCall(*this, r, item, inputs);
     Prepare(r, call->context);
+    call->context.may_block = IsIdleBut(loop);
     call->start_ns = run_.trace != nullptr ? NowNanos() : 0;
     tasks_.fetch_add(1, std::memory_order_relaxed);
     const Status caught = CatchExceptions([&] {

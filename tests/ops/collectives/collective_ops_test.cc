@@ -2,11 +2,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
+#include "core/base/denormals.h"
 #include "core/gradient/gradients.h"
 #include "ops/array/array_ops.h"
 #include "ops/array/constants.h"
@@ -14,6 +17,7 @@
 #include "ops/control_flow/flow.h"
 #include "ops/math/math_ops.h"
 #include "ops/math/operators.h"
+#include "ops/queues/queues_ops.h"
 #include "ops/register.h"
 #include "runtime/session/local_session.h"
 #include "tests/testing/ranks.h"
@@ -97,6 +101,7 @@ TEST(CollectiveOpsTest, MeansAreRoundedOnce) {
                                        HorovodAllreduce(x, {.postscale_factor = 2})};
           }));
       const std::vector<double> factors = {1.0 / size, 0.3f, 2};
+      const FlushDenormals flush;
       for (size_t i = 0; i < factors.size(); ++i) {
         std::vector<float> wanted;
         for (const float value : values) wanted.push_back(static_cast<float>(value * factors[i]));
@@ -341,6 +346,55 @@ TEST(CollectiveOpsTest, AloneASumIsTheValue) {
     TENON_RETURN_IF_ERROR(Expect(found[0], Tensor::Vector<float>({4, 5})));
     return Expect(found[1], Tensor::Vector<float>({4, 5}));
   }));
+}
+
+/// A rank alone, which counts how its collectives come.
+class CountingRank final : public Communicator {
+ public:
+  int rank() const override { return 0; }
+  int size() const override { return 1; }
+  int local_rank() const override { return 0; }
+  int local_size() const override { return 1; }
+  void Start(Collective what, Done done) override {
+    ++started;
+    done(CollectiveResult{std::move(what.data), {}});
+  }
+  StatusOr<CollectiveResult> Run(Collective what) override {
+    ran_here = ran_here && std::this_thread::get_id() == caller;
+    ++ran;
+    return CollectiveResult{std::move(what.data), {}};
+  }
+  void Abort(const Status&) override {}
+  Status BeginAnew(const Status& why) override { return why; }
+
+  const std::thread::id caller = std::this_thread::get_id();
+  std::atomic<int> started = 0, ran = 0;
+  std::atomic<bool> ran_here = true;
+};
+
+TEST(CollectiveOpsTest, TheCallersThreadDoesWhatTheStepHasToWaitFor) {
+  CountingRank rank;
+  EXPECT_OK(RunGraph(&rank, [](int) {
+    const Output first = HorovodAllreduce(Const(1.f));
+    return std::vector<Output>{HorovodAllreduce(first + 1.f)};
+  }));
+  EXPECT_EQ(rank.ran, 2);
+  EXPECT_EQ(rank.started, 0);
+  EXPECT_TRUE(rank.ran_here);
+}
+
+/// A value is taken from a queue as well, and comes there after the sum.
+TEST(CollectiveOpsTest, AStepGoesOnBesideItsCollectives) {
+  CountingRank rank;
+  EXPECT_OK(RunGraph(&rank, [](int) {
+    const Output queue = FIFOQueueV2({DType::kFloat});
+    const Output taken = QueueDequeueV2(queue, {DType::kFloat})[0];
+    const Output sum = HorovodAllreduce(Const(1.f));
+    const ControlDependencies after({QueueEnqueueV2(queue, {sum})});
+    return std::vector<Output>{taken, Identity(sum)};
+  }));
+  EXPECT_EQ(rank.started, 1);
+  EXPECT_EQ(rank.ran, 0);
 }
 
 /// A step that times out on one rank ends the step of the others.
