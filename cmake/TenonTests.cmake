@@ -58,7 +58,8 @@ function(tenon_fuzz_programs SOURCES)
   set(${SOURCES} "" PARENT_SCOPE)
 endfunction()
 
-# The cases of FOLDER's program again, on the simulated device: what no test puts elsewhere runs there.
+# The cases of FOLDER's program again, on the simulated device: what no test puts elsewhere runs there. All
+# tensors between tasks are sent.
 # Those that have it in any case, or take long, are left out.
 function(tenon_simulated_test FOLDER ENVIRONMENT)
   set(filter_ops "-DeviceConformance*:Extreme*")
@@ -74,7 +75,7 @@ function(tenon_simulated_test FOLDER ENVIRONMENT)
     set_tests_properties(${name} PROPERTIES LABELS fast TIMEOUT 300 COST 100
       ENVIRONMENT "${ENVIRONMENT};GTEST_TOTAL_SHARDS=${shards};GTEST_SHARD_INDEX=${shard};\
 GTEST_FILTER=${filter_${FOLDER}};\
-TENON_CUDA_PLUGIN=${folder}/libtenon_simulated.so;LD_LIBRARY_PATH=${folder}")
+TENON_CUDA_PLUGIN=${folder}/libtenon_simulated.so;LD_LIBRARY_PATH=${folder};TENON_HOST_MEMORY=off")
   endforeach()
 endfunction()
 

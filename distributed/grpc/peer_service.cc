@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <optional>
+
 #include "core/base/exceptions.h"
 #include "core/base/hash_map.h"
 #include "core/base/mutex.h"
+#include "distributed/grpc/peer/peer_memory.h"
 #include "distributed/grpc/peer/peer_stream.h"
 #include "distributed/grpc/rpc/run_graph_coding.h"
 #include "distributed/grpc/rpc/status.h"
@@ -9,6 +13,9 @@
 
 namespace tenon {
 namespace {
+
+/// What callers that do not take their tensors keep here at most; beyond it tensors are sent.
+constexpr size_t kMostLeft = size_t{1} << 30;
 
 /// A call that is being answered.
 struct ServedCall {
@@ -20,8 +27,10 @@ struct ServedCall {
 /// The answering end of one stream.
 class ServerStream final : public PeerStream {
  public:
-  ServerStream(std::shared_ptr<ServedRpc> rpc, Poller& poller, WorkerInterface& worker)
-      : PeerStream(poller), rpc_(std::move(rpc)), worker_(worker) {}
+  /// `left_above`: tensors with more bytes may be left for the caller to copy.
+  ServerStream(std::shared_ptr<ServedRpc> rpc, Poller& poller, WorkerInterface& worker,
+               std::optional<size_t> left_above)
+      : PeerStream(poller), rpc_(std::move(rpc)), worker_(worker), left_above_(left_above) {}
 
   void Start(const std::string& task) {
     cluster::PeerFrame hello;
@@ -47,6 +56,13 @@ class ServerStream final : public PeerStream {
         return CleanUp(frame.cleanup_graph());
       case cluster::PeerFrame::kCancel:
         return CancelCall(id);
+      case cluster::PeerFrame::kMemoryChallenge:
+        return Show(std::move(*frame.mutable_memory_challenge()));
+      case cluster::PeerFrame::kReadsMemory:
+        reads_memory_ = frame.reads_memory() && shown_.has_value();
+        return;
+      case cluster::PeerFrame::kTaken:
+        return TakeBack(id);
       default: {
         const std::shared_ptr<ServedCall> call = NewCall(id);
         if (call == nullptr) return Cancel();
@@ -57,6 +73,7 @@ class ServerStream final : public PeerStream {
   // Only the answering end sends tensors.
   Allocator* MemoryFor(uint64_t) override { return nullptr; }
   void OnTensor(uint64_t, const Status&, Tensor, bool) override {}
+  bool OnPlace(uint64_t, uint64_t, ArrivingTensor) override { return false; }
 
   /// Null when the caller has used the number already.
   std::shared_ptr<ServedCall> NewCall(uint64_t id) {
@@ -99,17 +116,56 @@ class ServerStream final : public PeerStream {
   }
 
   Status AnswerTensor(uint64_t id, const std::shared_ptr<ServedCall>& call) {
+    const size_t apart_above =
+        reads_memory_ ? std::min(*left_above_, kTensorPartBytes) : kTensorPartBytes;
     TENON_ASSIGN_OR_RETURN(const EncodedTensor encoded,
-                           EncodeTensor(call->recv.tensor, call->recv.is_dead, kTensorPartBytes));
+                           EncodeTensor(call->recv.tensor, call->recv.is_dead, apart_above));
     if (encoded.plain) {
       Forget(id, call);
-      SendTensor(id, encoded);
+      if (encoded.apart && Leave(id, encoded.payload)) {
+        SendPlace(id, encoded);
+      } else {
+        SendTensor(id, encoded);
+      }
       return OkStatus();
     }
     cluster::PeerFrame frame;
     frame.mutable_answer()->mutable_received()->ParseFromString(encoded.head);
     Answer(id, call, OkStatus(), &frame);
     return OkStatus();
+  }
+
+  void Show(std::string challenge) {
+    if (!left_above_ || shown_ || challenge.size() != kMemoryChallengeBytes) return;
+    shown_.emplace(std::move(challenge));
+    cluster::PeerFrame frame;
+    *frame.mutable_memory_place() = shown_->place();
+    Send(frame);
+  }
+
+  /// Keeps a tensor for the caller to take; false where it is to be sent.
+  bool Leave(uint64_t id, const Tensor& tensor) {
+    // A driver's memory may not be the system's to read.
+    if (!reads_memory_ || tensor.num_bytes() <= *left_above_ ||
+        &tensor.allocator() != &CpuAllocator()) {
+      return false;
+    }
+    MutexLock lock(mu_);
+    if (tensor.num_bytes() > kMostLeft - left_bytes_ || !left_.emplace(id, tensor).second) {
+      return false;
+    }
+    left_bytes_ += tensor.num_bytes();
+    return true;
+  }
+
+  void TakeBack(uint64_t id) {
+    Tensor taken;  // may be freed, outside the lock
+    MutexLock lock(mu_);
+    const auto found = left_.find(id);
+    if (found == left_.end()) return;
+    taken = std::move(found->second);
+    left_.erase(found);
+    left_bytes_ -= taken.num_bytes();
   }
 
   void CleanUp(const CleanupGraphRequest& request) {
@@ -152,12 +208,16 @@ class ServerStream final : public PeerStream {
   }
 
   void OnBroken() override {
+    if (shown_) shown_->Hide();
     flat_hash_map<uint64_t, std::shared_ptr<ServedCall>> calls;
     flat_hash_set<int64_t> steps;
+    flat_hash_map<uint64_t, Tensor> left;
     {
       MutexLock lock(mu_);
       calls.swap(calls_);
       steps.swap(steps_);
+      left.swap(left_);
+      left_bytes_ = 0;
     }
     for (auto& [id, call] : calls) call->cancellation.Cancel(Cancelled("the caller is gone"));
     // A master that has died cleans nothing up any more.
@@ -171,18 +231,26 @@ class ServerStream final : public PeerStream {
 
   const std::shared_ptr<ServedRpc> rpc_;
   WorkerInterface& worker_;
+  const std::optional<size_t> left_above_;
+  std::atomic<bool> reads_memory_{false};  // the caller does
   Mutex mu_;
   flat_hash_map<uint64_t, std::shared_ptr<ServedCall>> calls_ ABSL_GUARDED_BY(mu_);
-  flat_hash_set<int64_t> steps_ ABSL_GUARDED_BY(mu_);  // run, and not cleaned up yet
+  flat_hash_set<int64_t> steps_ ABSL_GUARDED_BY(mu_);          // run, and not cleaned up yet
+  flat_hash_map<uint64_t, Tensor> left_ ABSL_GUARDED_BY(mu_);  // for the caller to take, by call
+  size_t left_bytes_ ABSL_GUARDED_BY(mu_) = 0;
+  std::optional<ShownMemory> shown_;  // ends before what is left there
 };
 
 }  // namespace
 
 void ServePeers(RpcServer& server, const std::string& task, WorkerInterface& worker) {
-  server.HandleStream("/tenon.cluster.PeerService/Exchange", [&server, &worker, task](
-                                                                 std::shared_ptr<ServedRpc> rpc) {
-    std::make_shared<ServerStream>(std::move(rpc), server.poller(), worker)->Start(task);
-  });
+  server.HandleStream("/tenon.cluster.PeerService/Exchange",
+                      [&server, &worker, task](std::shared_ptr<ServedRpc> rpc) {
+                        const auto left_above = HostMemoryLimit(server.credentials());
+                        std::make_shared<ServerStream>(std::move(rpc), server.poller(), worker,
+                                                       left_above.value_or(std::nullopt))
+                            ->Start(task);
+                      });
 }
 
 }  // namespace tenon

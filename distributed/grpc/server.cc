@@ -14,6 +14,7 @@
 #include "distributed/grpc/job_store.h"
 #include "distributed/grpc/master_service.h"
 #include "distributed/grpc/own_address.h"
+#include "distributed/grpc/peer/peer_memory.h"
 #include "distributed/grpc/remote_worker.h"
 #include "distributed/grpc/rpc/blocking_calls.h"
 #include "distributed/grpc/rpc/host_address.h"
@@ -431,7 +432,7 @@ StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options,
     TENON_RETURN_IF_ERROR(
         resolved.cluster.AddTask("localhost", 0, StrCat("127.0.0.1:", std::max(0, options.port))));
   }
-  TENON_RETURN_IF_ERROR(resolved.cluster.Address(resolved.job, resolved.task).status());
+  TENON_RETURN_IF_ERROR(HostMemoryLimit(resolved.credentials).status());
   TENON_ASSIGN_OR_RETURN(const std::string address,
                          resolved.cluster.Address(resolved.job, resolved.task));
   if (options.port < 0) AwaitName(resolved, address);

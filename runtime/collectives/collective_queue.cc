@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/base/denormals.h"
+#include "core/base/exceptions.h"
 #include "core/base/interruption.h"
 #include "core/base/strings.h"
 
@@ -169,7 +170,7 @@ StatusOr<CollectiveResult> CollectiveQueue::Do(Collective& what, int64_t sequenc
   // The same on every thread, so that the bits are.
   const FlushDenormals flush;
   const InterruptibleBy nothing(nullptr);
-  StatusOr<CollectiveResult> result = Execute(what, sequence);
+  StatusOr<CollectiveResult> result = CatchExceptions([&] { return Execute(what, sequence); });
   Status broken;
   {
     MutexLock lock(mu_);

@@ -32,6 +32,21 @@ void ThreadPool::Submit(std::function<void()> task) {
     MutexLock lock(mu_);
     tasks_.push_back({std::move(task), std::move(busy)});
   }
+  WakeForTask();
+}
+
+bool ThreadPool::SubmitIfFree(std::function<void()>& task) {
+  {
+    auto busy = std::make_unique<BusyThread>();
+    MutexLock lock(mu_);
+    if (!tasks_.empty() || running_ >= num_threads_) return false;
+    tasks_.push_back({std::move(task), std::move(busy)});
+  }
+  WakeForTask();
+  return true;
+}
+
+void ThreadPool::WakeForTask() {
   if (watched_pool == this && tasks_of_event++ == 0) return;
   wake_.NotifyOne();
 }

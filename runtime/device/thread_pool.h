@@ -35,6 +35,8 @@ class ThreadPool {
   /// How many tasks run at once.
   int num_threads() const { return num_threads_; }
   void Submit(std::function<void()> task);
+  /// Submits `task` when a thread has nothing to do; false, and `task` untouched, when none has.
+  bool SubmitIfFree(std::function<void()>& task);
   /// How many tasks wait for a thread.
   int64_t num_waiting();
 
@@ -50,6 +52,8 @@ class ThreadPool {
     std::unique_ptr<BusyThread> busy;
   };
   void Work();
+  /// Has a thread run what has been submitted.
+  void WakeForTask();
   /// Watches until this thread has a task to run, or nothing is left to watch.
   void WatchUntilTask() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 

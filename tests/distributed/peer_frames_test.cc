@@ -26,7 +26,14 @@ struct Arrivals final : FrameReceiver {
     statuses[call] = status;
     tensors.emplace(call, std::pair(std::move(tensor), is_dead));
   }
+  bool OnPlace(uint64_t call, uint64_t address, ArrivingTensor arrived) override {
+    places[call] = address;
+    tensors.emplace(call, std::pair(std::move(arrived.tensor), arrived.is_dead));
+    return reads_memory;
+  }
   std::set<uint64_t> unwanted;
+  bool reads_memory = true;
+  std::map<uint64_t, uint64_t> places;
   Allocator* memory = &CpuAllocator();
   std::vector<cluster::PeerFrame> frames;
   std::map<uint64_t, Status> statuses;
@@ -108,6 +115,51 @@ TEST(PeerFramesTest, ALargeTensorComesInPartsAmongOthers) {
   ASSERT_OK(read(batch));
   ASSERT_TRUE(arrivals.tensors.contains(1));
   for (int64_t i = 0; i < 1000; ++i) EXPECT_EQ(arrivals.tensors[1].first.flat<int64_t>()[i], i);
+}
+
+TEST(PeerFramesTest, BytesThatStayWhereTheyAre) {
+  const Tensor a = Counting(1000), b = Counting(500);
+  Arrivals arrivals;
+  arrivals.unwanted = {2};
+  FrameReader reader;
+  const auto read = [&](FrameBatch& batch) {
+    grpc::ByteBuffer message = batch.Take();
+    return reader.Read(&message, arrivals);
+  };
+  FrameBatch batch;
+  batch.AddTensor(1, Encode(a, 100));
+  batch.AddPlace(1, a);
+  batch.AddTensor(2, Encode(b, 100));
+  batch.AddPlace(2, b);
+  ASSERT_OK(read(batch));
+  EXPECT_EQ(arrivals.places[1], reinterpret_cast<uint64_t>(a.raw_data()));
+  EXPECT_EQ(arrivals.places[2], reinterpret_cast<uint64_t>(b.raw_data()));
+  EXPECT_EQ(arrivals.tensors[1].first.shape(), a.shape());
+  EXPECT_FALSE(arrivals.tensors[2].first.valid());
+  // The place alone, twice, and after a part of the bytes.
+  batch.AddPlace(3, a);
+  EXPECT_FALSE(read(batch).ok());
+  batch.AddPlace(1, a);
+  EXPECT_FALSE(read(batch).ok());
+  batch.AddTensor(4, Encode(a, 100));
+  batch.AddPart(4, a, 0, 3000);
+  batch.AddPlace(4, a);
+  EXPECT_FALSE(read(batch).ok());
+  // Where memory cannot be read.
+  arrivals.reads_memory = false;
+  batch.AddTensor(5, Encode(a, 100));
+  batch.AddPlace(5, a);
+  EXPECT_FALSE(read(batch).ok());
+  // Where it was cut off.
+  arrivals.reads_memory = true;
+  batch.AddTensor(6, Encode(a, 100));
+  batch.AddPlace(6, a);
+  const grpc::ByteBuffer whole = batch.Take();
+  for (size_t bytes = whole.Length() - 1; bytes > whole.Length() - 10; --bytes) {
+    grpc::ByteBuffer cut = Cut(whole, bytes);
+    FrameReader other;
+    EXPECT_FALSE(other.Read(&cut, arrivals).ok()) << bytes;
+  }
 }
 
 TEST(PeerFramesTest, TensorsGoIntoTheMemoryThatTheReceiverNames) {

@@ -5,11 +5,22 @@
 #include <grpcpp/generic/generic_stub.h>
 #include <gtest/gtest.h>
 
+#include <array>
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <string>
+#include <utility>
+
 #include "core/device/rendezvous.h"
+#include "core/proto/proto_io_graph.h"
+#include "distributed/grpc/peer/peer_memory.h"
 #include "distributed/grpc/rpc/channel.h"
 #include "distributed/protocol/cluster_spec.h"
+#include "ops/register.h"
 #include "proto/worker_service.grpc.pb.h"
 #include "runtime/device/machine_clock.h"
+#include "tests/testing/host_memory.h"
 #include "tests/testing/status_matchers.h"
 #include "tests/testing/test_cluster.h"
 
@@ -41,23 +52,43 @@ class Caller final : public FrameReceiver {
     EXPECT_TRUE(Wait());
   }
   cluster::PeerFrame Next() {
-    while (frames_.empty()) {
-      grpc::ByteBuffer message;
-      stream_->Read(&message, nullptr);
-      if (!Wait() || !reader_.Read(&message, *this).ok()) {
-        ADD_FAILURE() << "the stream has ended";
-        return {};
-      }
-    }
+    if (!ReadUntil([&] { return !frames_.empty(); })) return {};
     cluster::PeerFrame frame = std::move(frames_.front());
     frames_.pop_front();
     return frame;
   }
+  /// The tensor that comes next: whole, or where it is in the server's memory.
+  struct Came {
+    Tensor tensor;
+    std::optional<uint64_t> place;
+  };
+  Came NextTensor() {
+    if (!ReadUntil([&] { return came_.has_value(); })) return {};
+    return *std::exchange(came_, std::nullopt);
+  }
 
  private:
+  template <typename IsThere>
+  bool ReadUntil(IsThere is_there) {
+    while (!is_there()) {
+      grpc::ByteBuffer message;
+      stream_->Read(&message, nullptr);
+      if (!Wait() || !reader_.Read(&message, *this).ok()) {
+        ADD_FAILURE() << "the stream has ended";
+        return false;
+      }
+    }
+    return true;
+  }
   void OnFrame(cluster::PeerFrame frame) override { frames_.push_back(std::move(frame)); }
-  Allocator* MemoryFor(uint64_t) override { return nullptr; }
-  void OnTensor(uint64_t, const Status&, Tensor, bool) override {}
+  Allocator* MemoryFor(uint64_t) override { return &CpuAllocator(); }
+  void OnTensor(uint64_t, const Status&, Tensor tensor, bool) override {
+    came_ = {std::move(tensor), std::nullopt};
+  }
+  bool OnPlace(uint64_t, uint64_t address, ArrivingTensor arrived) override {
+    came_ = {std::move(arrived.tensor), address};
+    return true;
+  }
   bool Wait() {
     void* tag = nullptr;
     bool ok = false;
@@ -70,6 +101,7 @@ class Caller final : public FrameReceiver {
   std::unique_ptr<grpc::GenericClientAsyncReaderWriter> stream_;
   FrameReader reader_;
   std::deque<cluster::PeerFrame> frames_;
+  std::optional<Came> came_;
 };
 
 constexpr int64_t kStep = 77;
@@ -120,6 +152,125 @@ TEST(PeerStreamTest, AMasterThatIsGoneLeavesNoStepBehind) {
   EXPECT_THAT(answer.answer().message(), ::testing::HasSubstr("step 77 has been cleaned up"));
 }
 
+/// A task whose graph gives `value` to whoever asks.
+class Giver {
+ public:
+  explicit Giver(const Tensor& value) {
+    servers_.StartAll();
+    address_ = *servers_.spec().Address("ps", 0);
+    Server& server = servers_.at("ps", 0);
+    const std::string device = server.task() + "/device:CPU:0";
+    const uint64_t incarnation = IncarnationOf(server);
+    key_ = RendezvousKey{device, incarnation, device, "x", 0, 0}.ToString();
+    Graph graph(AllOps());
+    const AttributeMap constant = {{"dtype", value.dtype()}, {"value", value}};
+    const AttributeMap edge = {{"T", value.dtype()},
+                               {"tensor_name", "x"},
+                               {"send_device", device},
+                               {"send_device_incarnation", static_cast<int64_t>(incarnation)},
+                               {"recv_device", device}};
+    Node* const source = graph.AddNode("constant", "Const", constant, {}).value();
+    Node* const send = graph.AddNode("send", "_Send", edge, {{source, 0}}).value();
+    for (Node* n : {source, send}) n->set_assigned_device(device);
+    RegisterGraphRequest request;
+    EXPECT_OK(GraphToProto(graph, request.mutable_graph_def(), {true}));
+    const auto stub = tensorflow::WorkerService::NewStub(OpenChannel(address_));
+    grpc::ClientContext context;
+    RegisterGraphResponse response;
+    EXPECT_TRUE(stub->RegisterGraph(&context, request, &response).ok());
+    handle_ = response.graph_handle();
+  }
+  const std::string& address() const { return address_; }
+
+  /// The value, as it comes to a caller in another step.
+  Caller::Came Give(Caller& caller) {
+    cluster::PeerFrame run, recv;
+    run.set_call(++calls_);
+    run.mutable_run_graph()->set_step_id(calls_);
+    run.mutable_run_graph()->set_graph_handle(handle_);
+    caller.Send(run);
+    EXPECT_EQ(caller.Next().answer().ran_graph().status_code(), error::OK);
+    recv.mutable_recv_tensor()->set_step_id(calls_);
+    recv.mutable_recv_tensor()->set_rendezvous_key(key_);
+    recv.set_call(++calls_);
+    caller.Send(recv);
+    return caller.NextTensor();
+  }
+  int64_t calls() const { return calls_; }
+
+ private:
+  TestCluster servers_{1, 1};
+  std::string address_, key_, handle_;
+  int64_t calls_ = 0;
+};
+
+cluster::PeerFrame Challenge(const std::string& bytes) {
+  cluster::PeerFrame frame;
+  frame.set_memory_challenge(bytes);
+  return frame;
+}
+
+cluster::PeerFrame ReadsMemory(bool reads = true) {
+  cluster::PeerFrame frame;
+  frame.set_reads_memory(reads);
+  return frame;
+}
+
+/// Only the caller can know whether it can read them there.
+TEST(PeerStreamTest, TensorsStayInMemoryForACallerWhoHasReadTheChallengeThere) {
+  const testing::HostMemory usual(nullptr);
+  Tensor value(DType::kInt64, {30000});
+  std::iota(value.data<int64_t>(), value.data<int64_t>() + 30000, 5);
+  Giver giver(value);
+  std::unique_ptr<PeerMemory> memory;
+  uint64_t place = 0;
+  {
+    Caller caller(giver.address());
+    const auto comes_whole = [&] {
+      const Caller::Came came = giver.Give(caller);
+      return !came.place && came.tensor.Equals(value);
+    };
+    EXPECT_TRUE(comes_whole());
+    caller.Send(ReadsMemory());  // without having been shown anything
+    EXPECT_TRUE(comes_whole());
+    caller.Send(Challenge("short"));
+    const std::string challenge = NewMemoryChallenge();
+    caller.Send(Challenge(challenge));
+    const cluster::PeerFrame shown = caller.Next();
+    ASSERT_TRUE(shown.has_memory_place());
+    EXPECT_TRUE(comes_whole());  // has not been read there yet
+    memory = PeerMemory::Open(shown.memory_place(), challenge);
+    ASSERT_NE(memory, nullptr);
+    caller.Send(ReadsMemory());
+    for (int i = 0; i < 3; ++i) {
+      Caller::Came came = giver.Give(caller);
+      ASSERT_TRUE(came.place);
+      ASSERT_OK(memory->Read(*came.place, came.tensor.raw_data(), came.tensor.num_bytes()));
+      EXPECT_TRUE(came.tensor.Equals(value));
+      place = *came.place;
+      cluster::PeerFrame taken;
+      taken.set_taken(true);
+      for (const int64_t call : {giver.calls(), giver.calls(), int64_t{99}}) {
+        taken.set_call(call);
+        caller.Send(taken);
+      }
+    }
+    caller.Send(Challenge(NewMemoryChallenge()));  // shown once
+    EXPECT_TRUE(giver.Give(caller).place);
+    caller.Send(ReadsMemory(false));
+    EXPECT_TRUE(comes_whole());
+    caller.Send(ReadsMemory());
+    EXPECT_TRUE(giver.Give(caller).place);
+  }
+  // The stream has gone: what was left for its caller may be freed.
+  std::array<char, 8> bytes = {};
+  Status read;
+  while ((read = memory->Read(place, bytes.data(), bytes.size())).ok()) {
+    MachineClock().SleepFor(std::chrono::milliseconds(1));
+  }
+  EXPECT_THAT(read, testing::IsError(StatusCode::kUnavailable, "does not show its memory"));
+}
+
 /// What a stream writes, one message after the other, when the test says so.
 class RecordedStream final : public PeerStream {
  public:
@@ -155,6 +306,7 @@ class RecordedStream final : public PeerStream {
   void OnFrame(cluster::PeerFrame frame) override { written.push_back(std::move(frame)); }
   Allocator* MemoryFor(uint64_t) override { return nullptr; }
   void OnTensor(uint64_t, const Status&, Tensor, bool) override {}
+  bool OnPlace(uint64_t, uint64_t, ArrivingTensor) override { return false; }
   void OnBroken() override {}
 
   NoReader reader_;

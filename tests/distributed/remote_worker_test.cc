@@ -4,13 +4,17 @@
 #include <gtest/gtest.h>
 
 #include <future>
+#include <numeric>
+#include <string>
 #include <thread>
+#include <tuple>
 
 #include "core/device/rendezvous.h"
 #include "core/proto/proto_io_graph.h"
 #include "ops/register.h"
 #include "runtime/device/machine_clock.h"
 #include "tests/testing/counting_allocator.h"
+#include "tests/testing/host_memory.h"
 #include "tests/testing/status_matchers.h"
 #include "tests/testing/test_cluster.h"
 
@@ -18,7 +22,7 @@ namespace tenon::testing {
 namespace {
 
 /// Another task, called as a worker would.
-class RemoteWorkerTest : public ::testing::Test {
+class RemoteWorkerTest : public ::testing::TestWithParam<std::tuple<const char*, int>> {
  protected:
   RemoteWorkerTest() {
     servers_.StartAll();
@@ -62,6 +66,7 @@ class RemoteWorkerTest : public ::testing::Test {
   static constexpr char kPs[] = "/job:ps/replica:0/task:0";
   const std::string kDevice = StrCat(kPs, "/device:CPU:0");
   const std::string kHere = "/job:worker/replica:0/task:0/device:GPU:0";
+  const HostMemory host_memory_{std::get<0>(GetParam())};
   TestCluster servers_{1, 1};
   ThreadPool pool_{2};
   Poller poller_{std::make_unique<grpc::CompletionQueue>(), pool_, MachineClock()};
@@ -70,12 +75,14 @@ class RemoteWorkerTest : public ::testing::Test {
   uint64_t incarnation_ = 0;
 };
 
-TEST_F(RemoteWorkerTest, ATensorArrivesInTheMemoryThatTheCallNames) {
-  Tensor value(DType::kFloat, {300'000});  // comes in parts over the stream
-  std::fill_n(value.data<float>(), 300'000, 5.0f);
+/// Sizes that come in a frame; in parts, or out of the other's memory; and in pieces of it.
+TEST_P(RemoteWorkerTest, ATensorArrivesInTheMemoryThatTheCallNames) {
+  const auto [transport, size] = GetParam();
+  Tensor value(DType::kFloat, {size});
+  std::iota(value.data<float>(), value.data<float>() + size, 5.0f);
   const std::string handle = Register(value);
   CountingAllocator memory;
-  constexpr int kSteps = 20;
+  constexpr int kSteps = 12;
   for (int64_t step = 1; step <= kSteps; ++step) {
     RunGraphCall run;
     run.graph_handle = handle;
@@ -99,6 +106,10 @@ TEST_F(RemoteWorkerTest, ATensorArrivesInTheMemoryThatTheCallNames) {
   EXPECT_EQ(memory.blocks, kSteps);
   EXPECT_EQ(memory.bytes_in_use(), 0);
 }
+
+INSTANTIATE_TEST_SUITE_P(Transports, RemoteWorkerTest,
+                         ::testing::Combine(::testing::Values("16384", "0", "off"),
+                                            ::testing::Values(1000, 30'000, 300'000, 2'000'001)));
 
 }  // namespace
 }  // namespace tenon::testing

@@ -60,6 +60,11 @@ struct FrameLog final : FrameReceiver {
     if (tensor.valid() && tensor.num_bytes() > (1 << 20)) tensor = Tensor();
     tensors.push_back(std::move(tensor));
   }
+  bool OnPlace(uint64_t call, uint64_t, ArrivingTensor arrived) override {
+    TENON_CHECK(arrived.tensor.valid() == (MemoryFor(call) != nullptr && arrived.status.ok()));
+    calls.push_back(call);
+    return call % 2 == 0;
+  }
   const uint8_t wanted;
   std::vector<std::string> frames;
   std::vector<uint64_t> calls;
@@ -202,6 +207,13 @@ std::vector<std::string> FrameSeeds() {
   batch.AddPart(1, large, 1000, 1400);
   AppendPiece(&seed, Flat(batch.Take()));
   batch.AddPart(2, numbers, 10, 14);
+  AppendPiece(&seed, Flat(batch.Take()));
+  seeds.push_back(seed);
+  // A tensor that stays where it is, and one of which nothing else has come.
+  batch.AddTensor(5, *EncodeTensor(large, false, 100));
+  batch.AddPlace(5, large);
+  batch.AddPlace(6, numbers);
+  seed = head;
   AppendPiece(&seed, Flat(batch.Take()));
   seeds.push_back(seed);
   // Calls and answers.

@@ -143,5 +143,27 @@ TEST(ThreadPoolTest, APoolThatHasWatchedEndsWhenThereAreMoreTasksThanThreads) {
   }
 }
 
+TEST(ThreadPoolTest, ATaskForAFreeThreadDoesNotWaitBehindOthers) {
+  ThreadPool pool(2);
+  Signal go, ran;
+  std::atomic<int> at_work = 0;
+  const auto work = [&] {
+    ++at_work;
+    go.Wait();
+  };
+  std::function<void()> task = [&] { ran.Give(); };
+  EXPECT_TRUE(pool.SubmitIfFree(task));
+  ran.Wait();
+  pool.Submit(work);
+  while (at_work < 1) std::this_thread::yield();
+  pool.Submit(work);
+  while (at_work < 2) std::this_thread::yield();
+  task = [] { FAIL() << "no thread was free"; };
+  EXPECT_FALSE(pool.SubmitIfFree(task));
+  EXPECT_TRUE(task);
+  pool.Submit(work);
+  go.Give();
+}
+
 }  // namespace
 }  // namespace tenon

@@ -3,7 +3,11 @@
 
 #include <grpcpp/generic/generic_stub.h>
 
+#include "core/base/exceptions.h"
 #include "core/base/hash_map.h"
+#include "core/base/interruption.h"
+#include "core/base/parallel.h"
+#include "distributed/grpc/peer/peer_memory.h"
 #include "distributed/grpc/peer/peer_stream.h"
 #include "distributed/grpc/rpc/channel.h"
 #include "distributed/grpc/rpc/run_graph_coding.h"
@@ -15,6 +19,11 @@ namespace {
 
 /// A stream that breaks at once, as to a task that is not there, is not tried more often than this.
 constexpr std::chrono::milliseconds kReopenPause{1000};
+
+/// Tensors with more bytes are copied out of another process's memory by the pool, in pieces of so
+/// many: the thread that watches the network does not stay away for longer.
+constexpr size_t kCopiedBytes = 1 << 20;
+constexpr double kCostOfPiece = 1e5;  // ns
 
 /// A call that waits for its answer.
 struct PendingCall {
@@ -46,6 +55,9 @@ class ClientStream final : public PeerStream {
         finish_(*this) {}
 
   void Start(const Credentials& credentials) {
+    if (const auto limit = HostMemoryLimit(credentials); limit.ok() && *limit) {
+      challenge_ = NewMemoryChallenge();
+    }
     static const std::string kMethod = "/tenon.cluster.PeerService/Exchange";
     keep_ = shared_from_this();
     AddToken(credentials, &context_);
@@ -85,14 +97,14 @@ class ClientStream final : public PeerStream {
   }
 
   void Cancel() override { context_.TryCancel(); }
-  /// Waits until every call has ended.
+  /// Waits until every call has ended, or is about to with a tensor that has been copied.
   void WaitForEnd() {
     MutexLock lock(mu_);
-    while (!over_) end_.Wait(mu_);
+    while (!over_ || copying_ > 0) end_.Wait(mu_);
   }
   bool over() {
     MutexLock lock(mu_);
-    return over_;
+    return over_ && copying_ == 0;
   }
 
  private:
@@ -114,12 +126,8 @@ class ClientStream final : public PeerStream {
   };
 
   void OnFrame(cluster::PeerFrame frame) override {
-    if (frame.has_hello()) {
-      MutexLock lock(mu_);
-      phase_ = Phase::kReady;
-      was_ready_ = true;
-      return;
-    }
+    if (frame.has_hello()) return Greet();
+    if (frame.has_memory_place()) return OpenMemory(frame.memory_place());
     PendingCall call;
     if (!frame.has_answer() || !Take(frame.call(), &call)) return;
     call.End(ReadAnswer(frame.answer(), call));
@@ -138,6 +146,87 @@ class ClientStream final : public PeerStream {
     call.recv->tensor = std::move(tensor);
     call.recv->is_dead = is_dead;
     call.End(status);
+  }
+  bool OnPlace(uint64_t id, uint64_t address, ArrivingTensor arrived) override {
+    if (memory_ == nullptr) return false;
+    const bool is_large = arrived.num_bytes > kCopiedBytes;
+    {
+      MutexLock lock(mu_);
+      ++copying_;
+    }
+    std::function<void()> take = [self = std::static_pointer_cast<ClientStream>(shared_from_this()),
+                                  id, address,
+                                  arrived = std::make_shared<ArrivingTensor>(std::move(arrived))] {
+      self->TakeFromMemory(id, address, *arrived);
+    };
+    // A tensor does not wait behind kernels, which may wait for it.
+    if (!is_large || !poller_.SubmitIfFree(take)) take();
+    return true;
+  }
+  /// Copies a tensor, if somebody waits for it, and says that its bytes need not stay.
+  void TakeFromMemory(uint64_t id, uint64_t address, ArrivingTensor& arrived) {
+    Status status = arrived.status;
+    if (arrived.tensor.valid()) {
+      status = CatchExceptions([&] { return Copy(address, &arrived.tensor); });
+      if (status.code() == StatusCode::kPermissionDenied) {
+        cluster::PeerFrame sent_again;
+        sent_again.set_reads_memory(false);
+        Send(sent_again);
+      }
+      if (!status.ok()) {
+        arrived.tensor = Tensor();
+        status = named_(grpc::Status(grpc::StatusCode::UNAVAILABLE, std::string(Message(status))));
+      }
+    }
+    {
+      // What ends with the call may wait for the end of the stream.
+      MutexLock lock(mu_);
+      --copying_;
+      end_.NotifyAll();
+    }
+    if (arrived.tensor.valid() || !status.ok()) {
+      OnTensor(id, status, std::move(arrived.tensor), arrived.is_dead);
+    }
+    cluster::PeerFrame taken;
+    taken.set_call(id);
+    taken.set_taken(true);
+    Send(taken);
+  }
+  Status Copy(uint64_t address, Tensor* tensor) const {
+    const auto bytes = static_cast<int64_t>(tensor->num_bytes());
+    const auto piece = static_cast<int64_t>(kCopiedBytes);
+    auto* const to = static_cast<char*>(tensor->raw_data());
+    const InterruptibleBy nothing(nullptr);
+    Mutex mu;
+    Status status;
+    ParallelFor((bytes + piece - 1) / piece, kCostOfPiece, [&](int64_t begin, int64_t end) {
+      const int64_t from = begin * piece, size = std::min(end * piece, bytes) - from;
+      const Status read = memory_->Read(address + static_cast<uint64_t>(from), to + from,
+                                        static_cast<size_t>(size));
+      MutexLock lock(mu);
+      status.Update(read);
+    });
+    NormaliseBools(*tensor, 0, tensor->num_bytes());
+    return status;
+  }
+  void Greet() {
+    {
+      MutexLock lock(mu_);
+      phase_ = Phase::kReady;
+      was_ready_ = true;
+    }
+    if (challenge_.empty()) return;
+    cluster::PeerFrame frame;
+    frame.set_memory_challenge(challenge_);
+    Send(frame);
+  }
+  void OpenMemory(const cluster::PeerMemoryPlace& place) {
+    if (challenge_.empty() || memory_ != nullptr) return;
+    memory_ = PeerMemory::Open(place, challenge_);
+    if (memory_ == nullptr) return;
+    cluster::PeerFrame frame;
+    frame.set_reads_memory(true);
+    Send(frame);
   }
   static Status ReadAnswer(const cluster::PeerAnswer& answer, const PendingCall& call) {
     if (answer.code() != 0) return Status(static_cast<StatusCode>(answer.code()), answer.message());
@@ -205,9 +294,12 @@ class ClientStream final : public PeerStream {
   std::shared_ptr<PeerStream> keep_;
   std::atomic<Phase> phase_{Phase::kOpening};  // written under mu_
   bool was_ready_ = false;                     // the poller's
+  std::string challenge_;                      // empty where the task's memory is not asked for
+  std::unique_ptr<PeerMemory> memory_;         // null where it cannot be read; set once
   Mutex mu_;
   CondVar end_;
   bool over_ ABSL_GUARDED_BY(mu_) = false;
+  int copying_ ABSL_GUARDED_BY(mu_) = 0;  // tensors that are taken out of the other's memory
   uint64_t last_call_ ABSL_GUARDED_BY(mu_) = 0;
   flat_hash_map<uint64_t, PendingCall> calls_ ABSL_GUARDED_BY(mu_);
 };

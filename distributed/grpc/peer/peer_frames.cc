@@ -16,9 +16,11 @@ using google::protobuf::io::CodedInputStream;
 constexpr uint32_t kFrame = 1 << 3 | 2;
 constexpr uint32_t kTensor = 2 << 3 | 2;
 constexpr uint32_t kPart = 3 << 3 | 2;
-constexpr uint32_t kCall = 1 << 3 | 0;      // of a PeerTensor and of a PeerTensorPart
+constexpr uint32_t kPlace = 4 << 3 | 2;
+constexpr uint32_t kCall = 1 << 3 | 0;  // of a PeerTensor, a PeerTensorPart and a PeerTensorPlace
 constexpr uint32_t kResponse = 2 << 3 | 2;  // of a PeerTensor
 constexpr uint32_t kContent = 2 << 3 | 2;   // of a PeerTensorPart
+constexpr uint32_t kAddress = 2 << 3 | 0;   // of a PeerTensorPlace
 
 /// Reads a tag; false when it is not `tag`.
 bool ReadTag(CodedInputStream& in, uint32_t tag) {
@@ -52,6 +54,19 @@ void FrameBatch::AddTensor(uint64_t call, const EncodedTensor& tensor) {
 void FrameBatch::AddPart(uint64_t call, const Tensor& tensor, size_t begin, size_t size) {
   AddHead(kPart, call, kContent, size);
   AddShared(tensor, begin, size);
+}
+
+void FrameBatch::AddPlace(uint64_t call, const Tensor& tensor) {
+  std::string place;
+  AppendVarint(&place, kCall);
+  AppendVarint(&place, call);
+  AppendVarint(&place, kAddress);
+  AppendVarint(&place, reinterpret_cast<uint64_t>(tensor.raw_data()));
+  AppendVarint(&text_, kPlace);
+  AppendVarint(&text_, place.size());
+  text_ += place;
+  num_bytes_ += place.size();
+  own_bytes_ += place.size();
 }
 
 void FrameBatch::AddHead(uint32_t tag, uint64_t call, uint32_t body_tag, size_t body_size) {
@@ -105,6 +120,8 @@ bool FrameReader::ReadAll(CodedInputStream& in, FrameReceiver& receiver) {
       receiver.OnFrame(std::move(frame));
     } else if (tag == kTensor) {
       if (!ReadTensor(in, receiver)) return false;
+    } else if (tag == kPlace) {
+      if (!ReadPlace(in, receiver)) return false;
     } else if (tag != kPart || !ReadPart(in, receiver)) {
       return false;
     }
@@ -163,6 +180,19 @@ bool FrameReader::ReadPart(CodedInputStream& in, FrameReceiver& receiver) {
     receiver.OnTensor(call, head.status, std::move(head.tensor), head.is_dead);
   }
   return true;
+}
+
+bool FrameReader::ReadPlace(CodedInputStream& in, FrameReceiver& receiver) {
+  uint64_t call = 0, address = 0;
+  if (!ReadTag(in, kCall) || !in.ReadVarint64(&call) || !ReadTag(in, kAddress) ||
+      !in.ReadVarint64(&address)) {
+    return false;
+  }
+  const auto found = arriving_.find(call);
+  if (found == arriving_.end() || found->second.num_bytes > 0) return false;
+  Arriving arrived = std::move(found->second);
+  arriving_.erase(found);
+  return receiver.OnPlace(call, address, std::move(arrived.head));
 }
 
 }  // namespace tenon

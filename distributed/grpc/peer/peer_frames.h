@@ -26,6 +26,8 @@ class FrameBatch {
   void AddTensor(uint64_t call, const EncodedTensor& tensor);
   /// The bytes of a tensor that are apart, from `begin` on.
   void AddPart(uint64_t call, const Tensor& tensor, size_t begin, size_t size);
+  /// That the bytes of a tensor that are apart are in this process's memory.
+  void AddPlace(uint64_t call, const Tensor& tensor);
   size_t num_bytes() const { return num_bytes_; }
   /// About how many of num_bytes() are in memory of the batch's own.
   size_t own_bytes() const { return own_bytes_; }
@@ -52,6 +54,9 @@ class FrameReceiver {
   virtual Allocator* MemoryFor(uint64_t call) = 0;
   /// A tensor that was wanted; ResourceExhausted when there is no memory for it.
   virtual void OnTensor(uint64_t call, const Status& status, Tensor tensor, bool is_dead) = 0;
+  /// A tensor whose bytes are still at `address` of the sender's memory; `arrived` has none where
+  /// nobody waits for it. False when that memory cannot be read.
+  virtual bool OnPlace(uint64_t call, uint64_t address, ArrivingTensor arrived) = 0;
 
  protected:
   ~FrameReceiver() = default;
@@ -75,6 +80,7 @@ class FrameReader {
   bool ReadAll(google::protobuf::io::CodedInputStream& in, FrameReceiver& receiver);
   bool ReadTensor(google::protobuf::io::CodedInputStream& in, FrameReceiver& receiver);
   bool ReadPart(google::protobuf::io::CodedInputStream& in, FrameReceiver& receiver);
+  bool ReadPlace(google::protobuf::io::CodedInputStream& in, FrameReceiver& receiver);
 
   flat_hash_map<uint64_t, Arriving> arriving_;  // by call
 };

@@ -95,6 +95,19 @@ void PeerStream::SendTensor(uint64_t call, const EncodedTensor& tensor) {
   WriteAtEndOfBurst();
 }
 
+void PeerStream::SendPlace(uint64_t call, const EncodedTensor& tensor) {
+  {
+    MutexLock lock(mu_);
+    if (broken_) return;
+    FrameBatch& batch = LastBatch();
+    queued_bytes_ -= batch.own_bytes();
+    batch.AddTensor(call, tensor);
+    batch.AddPlace(call, tensor.payload);
+    queued_bytes_ += batch.own_bytes();
+  }
+  WriteAtEndOfBurst();
+}
+
 void PeerStream::WriteAtEndOfBurst() {
   // A step's calls to a peer come within microseconds of each other.
   Defer([self = shared_from_this()] { self->WriteNext(); });

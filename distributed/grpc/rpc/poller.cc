@@ -2,8 +2,10 @@
 #include "distributed/grpc/rpc/poller.h"
 
 #include <absl/synchronization/mutex.h>
+#include <sched.h>
 
 #include "runtime/device/deferral.h"
+#include "runtime/device/machine_clock.h"
 
 namespace tenon {
 namespace {
@@ -41,7 +43,7 @@ Poller::Poller(std::unique_ptr<grpc::CompletionQueue> queue, ThreadPool& pool, C
     starts_.clear();
     void* tag = nullptr;
     bool ok = false;
-    if (!queue_->Next(&tag, &ok)) return false;
+    if (!Next(&tag, &ok)) return false;
     TakeFromGrpc(tag);
     const DeferralScope scope;
     static_cast<Completion*>(tag)->Complete(ok);
@@ -56,6 +58,29 @@ Poller::~Poller() {
   }
   queue_->Shutdown();
   pool_.WaitUntilWatched();
+}
+
+bool Poller::Next(void** tag, bool* ok) {
+  const Clock::Time begin = MachineClock().Now();
+  const Clock::Duration limit = spin_.At(begin);
+  for (Clock::Time now = begin; now - begin < limit;) {
+    const auto next = queue_->AsyncNext(tag, ok, gpr_inf_past(GPR_CLOCK_MONOTONIC));
+    if (next == grpc::CompletionQueue::SHUTDOWN) return false;
+    if (next == grpc::CompletionQueue::GOT_EVENT) {
+      spin_.Learn(now - begin);
+      return true;
+    }
+    const Clock::Time before = MachineClock().Now();
+    sched_yield();
+    now = MachineClock().Now();
+    if (now - before >= SpinLimit::kTurnOfOthers) {
+      spin_.MakeWay(now);
+      break;
+    }
+  }
+  const bool more = queue_->Next(tag, ok);
+  spin_.Learn(MachineClock().Now() - begin);
+  return more;
 }
 
 void Poller::PostAfter(std::chrono::milliseconds delay, std::function<void()> task) {

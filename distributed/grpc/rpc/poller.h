@@ -13,6 +13,7 @@
 #include "core/base/clock.h"
 #include "core/base/mutex.h"
 #include "distributed/grpc/rpc/handover.h"
+#include "distributed/grpc/rpc/spin_limit.h"
 #include "runtime/device/thread_pool.h"
 
 namespace tenon {
@@ -33,7 +34,8 @@ class Completion {
 };
 
 /// Waits for the operations of a completion queue, whose tags are of Completions, on one thread of
-/// a pool at a time. gRPC's callback interface hands each event through two more threads.
+/// a pool at a time, which asks for a while before it sleeps. gRPC's callback interface hands each
+/// event through two more threads.
 class Poller {
  public:
   /// The pool outlives the poller and has no other; so does the clock.
@@ -53,14 +55,21 @@ class Poller {
   void Post(std::function<void()> task) {
     PostAfter(std::chrono::milliseconds(0), std::move(task));
   }
+  /// Has another thread of the pool run `task`, which may take a while; false, and `task`
+  /// untouched, when none is free.
+  bool SubmitIfFree(std::function<void()>& task) { return pool_.SubmitIfFree(task); }
   /// Runs `task` that much later, or as soon as the poller begins to end.
   void PostAfter(std::chrono::milliseconds delay, std::function<void()> task);
 
  private:
+  /// Waits for an event; false after the last one.
+  bool Next(void** tag, bool* ok);
+
   const std::unique_ptr<grpc::CompletionQueue> queue_;
   ThreadPool& pool_;
   Clock& clock_;
   std::vector<std::function<void()>> starts_;  // of the thread that polls
+  SpinLimit spin_;                             // so is this
   Mutex mu_;
   std::set<grpc::Alarm*> waiting_ ABSL_GUARDED_BY(mu_);  // for tasks of later
 };

@@ -88,6 +88,7 @@ class RpcServer {
             const Credentials& credentials, std::function<void(const std::string&)> notice);
   ~RpcServer();
 
+  const Credentials& credentials() const { return credentials_; }
   /// Methods are to be given before Start, with their path: "/package.Service/Method". Handlers run
   /// where the poller waits and must not block.
   void HandleStream(const std::string& method, Handler handler);
