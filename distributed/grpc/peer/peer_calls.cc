@@ -70,7 +70,7 @@ class ClientStream final : public PeerStream {
 
   /// False when the stream has ended, and `call` untouched. Numbers and sends `frame`.
   bool Call(cluster::PeerFrame& frame, PendingCall& call) {
-    bool too_late = false;
+    PendingCall cancelled;
     {
       MutexLock lock(mu_);
       if (phase_ >= Phase::kEnded) return false;
@@ -81,15 +81,16 @@ class ClientStream final : public PeerStream {
           const std::shared_ptr<PeerStream> stream = weak.lock();
           if (stream != nullptr) static_cast<ClientStream&>(*stream).GiveUp(id, why);
         });
-        too_late = call.token == Cancellation::kAlreadyCancelled;
       }
-      if (!too_late) {
+      if (call.cancellation != nullptr && call.token == Cancellation::kAlreadyCancelled) {
+        cancelled = std::move(call);
+      } else {
         calls_.emplace(id, std::move(call));
         Enqueue(frame);  // under the lock: GiveUp must not be first
       }
     }
-    if (too_late) {
-      call.done(call.cancellation->status());
+    if (cancelled.done) {
+      cancelled.done(cancelled.cancellation->status());
     } else {
       WriteSoon(frame);
     }
