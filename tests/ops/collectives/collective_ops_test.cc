@@ -376,6 +376,7 @@ class CountingRank final : public Communicator {
 TEST(CollectiveOpsTest, TheCallersThreadDoesWhatTheStepHasToWaitFor) {
   CountingRank rank;
   EXPECT_OK(RunGraph(&rank, [](int) {
+    const DeviceScope one("/cpu:0");
     const Output first = HorovodAllreduce(Const(1.f));
     return std::vector<Output>{HorovodAllreduce(first + 1.f)};
   }));
