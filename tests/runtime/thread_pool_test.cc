@@ -144,9 +144,9 @@ TEST(ThreadPoolTest, APoolThatHasWatchedEndsWhenThereAreMoreTasksThanThreads) {
 }
 
 TEST(ThreadPoolTest, ATaskForAFreeThreadDoesNotWaitBehindOthers) {
-  ThreadPool pool(2);
   Signal go, ran;
   std::atomic<int> at_work = 0;
+  ThreadPool pool(2);  // runs what it has to its end before the others go
   const auto work = [&] {
     ++at_work;
     go.Wait();
