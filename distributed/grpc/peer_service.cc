@@ -14,7 +14,7 @@
 namespace tenon {
 namespace {
 
-/// What callers that do not take their tensors keep here at most; beyond it tensors are sent.
+/// Tensors of so many bytes are left for one caller, who may never take them; more are sent.
 constexpr size_t kMostLeft = size_t{1} << 30;
 
 /// A call that is being answered.
@@ -122,11 +122,7 @@ class ServerStream final : public PeerStream {
                            EncodeTensor(call->recv.tensor, call->recv.is_dead, apart_above));
     if (encoded.plain) {
       Forget(id, call);
-      if (encoded.apart && Leave(id, encoded.payload)) {
-        SendPlace(id, encoded);
-      } else {
-        SendTensor(id, encoded);
-      }
+      SendTensor(id, encoded, encoded.apart && Leave(id, encoded.payload));
       return OkStatus();
     }
     cluster::PeerFrame frame;

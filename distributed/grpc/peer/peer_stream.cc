@@ -78,32 +78,20 @@ void PeerStream::SendIdly(const cluster::PeerFrame& frame) {
   });
 }
 
-void PeerStream::SendTensor(uint64_t call, const EncodedTensor& tensor) {
+void PeerStream::SendTensor(uint64_t call, const EncodedTensor& tensor, bool stays) {
   {
     MutexLock lock(mu_);
     if (broken_) return;
     FrameBatch& batch = LastBatch();
     queued_bytes_ -= batch.own_bytes();
     batch.AddTensor(call, tensor);
+    if (stays) batch.AddPlace(call, tensor.payload);
     queued_bytes_ += batch.own_bytes();
-    const size_t num_bytes = tensor.apart ? tensor.payload.num_bytes() : 0;
+    const size_t num_bytes = tensor.apart && !stays ? tensor.payload.num_bytes() : 0;
     for (size_t begin = 0; begin < num_bytes; begin += kTensorPartBytes) {
       const size_t size = std::min(kTensorPartBytes, num_bytes - begin);
       LastBatch().AddPart(call, tensor.payload, begin, size);
     }
-  }
-  WriteAtEndOfBurst();
-}
-
-void PeerStream::SendPlace(uint64_t call, const EncodedTensor& tensor) {
-  {
-    MutexLock lock(mu_);
-    if (broken_) return;
-    FrameBatch& batch = LastBatch();
-    queued_bytes_ -= batch.own_bytes();
-    batch.AddTensor(call, tensor);
-    batch.AddPlace(call, tensor.payload);
-    queued_bytes_ += batch.own_bytes();
   }
   WriteAtEndOfBurst();
 }

@@ -30,9 +30,8 @@ class PeerStream : public FrameReceiver, public std::enable_shared_from_this<Pee
     Enqueue(frame);
     WriteSoon(frame);
   }
-  void SendTensor(uint64_t call, const EncodedTensor& tensor);
-  /// The same, of a tensor whose bytes are apart and stay in memory until the other end has them.
-  void SendPlace(uint64_t call, const EncodedTensor& tensor);
+  /// `stays`: the tensor's bytes, which are apart, stay in memory until the other end has them.
+  void SendTensor(uint64_t call, const EncodedTensor& tensor, bool stays = false);
   /// Sends `frame`, which nobody waits for, together with what is sent next, or within 50 ms.
   void SendIdly(const cluster::PeerFrame& frame);
 
