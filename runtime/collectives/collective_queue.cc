@@ -167,7 +167,7 @@ int64_t CollectiveQueue::Begin(const Collective& what) {
 }
 
 StatusOr<CollectiveResult> CollectiveQueue::Do(Collective& what, int64_t sequence) {
-  // The same on every thread, so that the bits are.
+  // The bits must not depend on whose thread this is.
   const FlushDenormals flush;
   const InterruptibleBy nothing(nullptr);
   StatusOr<CollectiveResult> result = CatchExceptions([&] { return Execute(what, sequence); });

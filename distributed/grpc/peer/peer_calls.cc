@@ -180,7 +180,7 @@ class ClientStream final : public PeerStream {
       }
     }
     {
-      // What ends with the call may wait for the end of the stream.
+      // The end of the call may wait for the end of the stream, which waits for this copy.
       MutexLock lock(mu_);
       --copying_;
       end_.NotifyAll();

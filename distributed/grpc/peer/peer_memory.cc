@@ -19,10 +19,9 @@
 #include "core/base/strings.h"
 
 namespace tenon {
-
 namespace {
 
-/// To read less costs more than to send it.
+/// Fewer bytes cost more to be read than to be sent.
 constexpr size_t kUsualLimit = 16 << 10;
 
 }  // namespace

@@ -30,7 +30,7 @@ inline constexpr size_t kMemoryChallengeBytes = 32;
 /// when the system gives none.
 std::string NewMemoryChallenge();
 
-/// What a process lets another one of this host read, and for how long.
+/// The leave of another process of this host to read this one's memory, until it is hidden.
 class ShownMemory {
  public:
   /// Processes of the same user may read this one's memory from now on. `challenge` is the other's.
