@@ -3,7 +3,7 @@
 
 #include <cublasLt.h>
 
-#include "ops/cuda/libraries.h"
+#include "runtime/cuda/libraries.h"
 
 namespace tenon::cuda {
 

@@ -43,6 +43,9 @@ class CudaDriver final : public StreamDriver {
   void* Native(Stream stream) override;
   std::string DescribeMemory() override;
 
+  /// The GPU's number for CUDA's runtime, and what messages call it.
+  int ordinal() const { return ordinal_; }
+  const std::string& gpu() const { return failure_.gpu(); }
   /// The most that tensors may take.
   int64_t memory_limit() const { return pool_->limit(); }
 
