@@ -111,7 +111,7 @@ target_compile_options(tenon_cuda PRIVATE
   "$<$<AND:$<COMPILE_LANGUAGE:CUDA>,$<BOOL:${TENON_WERROR}>>:-Werror=all-warnings;-Xcompiler=-Werror>"
   "$<$<COMPILE_LANGUAGE:CXX>:$<TARGET_PROPERTY:tenon_warnings,INTERFACE_COMPILE_OPTIONS>>")
 # The plugin links the runtime alone of the CUDA libraries, and nobody else sees it; the others are
-# loaded when a kernel needs them (runtime/cuda/libraries.h). Symbols of Tenon stay open: the program
+# loaded when a kernel needs them (ops/cuda/libraries.h). Symbols of Tenon stay open: the program
 # has them.
 target_link_libraries(tenon_cuda PRIVATE tenon_cuda_runtime CUDA::cudart_static
   absl::status absl::statusor absl::strings absl::str_format absl::flat_hash_map absl::hash)

@@ -97,7 +97,7 @@ endfunction()
 function(tenon_simulated_plugin)
   set(testing "${PROJECT_SOURCE_DIR}/tests/testing")
   add_library(tenon_simulated MODULE "${testing}/plugin/simulated_plugin.cc"
-    "${testing}/simulated_driver.cc" "${testing}/simulated_kernels.cc")
+    "${testing}/simulated_driver.cc" "${testing}/simulated_kernels.cc" "${testing}/simulated_ranks.cc")
   tenon_plugin_sees(tenon_simulated ops)
   target_link_libraries(tenon_simulated PRIVATE tenon_accelerator tenon_warnings absl::status
     absl::statusor absl::strings absl::str_format absl::flat_hash_map absl::hash Tenon::openmp)
@@ -161,6 +161,9 @@ function(tenon_tests)
     if(folder STREQUAL "fuzz")
       list(REMOVE_ITEM sources "${root}/fuzz/libfuzzer_main.cc")
       tenon_fuzz_programs(sources)
+    endif()
+    if(folder STREQUAL "ops")  # of the plugin for GPUs, what needs none
+      list(APPEND sources "${PROJECT_SOURCE_DIR}/ops/cuda/libraries.cc")
     endif()
     if(NOT TARGET tenon_cuda_runtime)
       list(FILTER sources EXCLUDE REGEX "/runtime/cuda/")

@@ -78,7 +78,7 @@ READS_FILES_ITSELF = {
     'core/generator/main.cc',             # the build's own program, before data/ is built
     'core/memory/memory_limit.cc',        # what the kernel says of this process
     'distributed/protocol/credentials.cc',  # secrets of this machine
-    'runtime/cuda/libraries.cc',          # libraries of this machine
+    'ops/cuda/libraries.cc',              # libraries of this machine
     'tools/bench_cluster.cc',             # what the kernel says of a process
     'tools/main.cc',                      # text for files that may be pipes and terminals
     'tools/processes.cc',                 # programs of this machine

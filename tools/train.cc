@@ -77,9 +77,9 @@ void AddTrainCommand(CLI::App& app, Command* chosen) {
   mnist
       ->add_option("--collectives", flags->collectives,
                    "With it: the library by which workers add up: gloo, over TCP; mpi, that of the "
-                   "mpirun that has started them; auto, mpi where an mpirun has, and else gloo; "
-                   "default: auto")
-      ->check(CLI::IsMember({"auto", "gloo", "mpi"}));
+                   "mpirun that has started them; auto, mpi where an mpirun has, and else gloo, "
+                   "and on GPUs nccl where all have one; nccl, the same or an error; default: auto")
+      ->check(CLI::IsMember({"auto", "gloo", "mpi", "nccl"}));
   mnist->add_option("--batch", flags->batch, "Images a step")->check(AtLeast(1));
   mnist
       ->add_option("--learning_rate", flags->learning_rate,

@@ -36,6 +36,8 @@ const char* NameOf(Reduction reduction) {
       return " (max)";
     case Reduction::kProduct:
       return " (product)";
+    case Reduction::kMean:
+      return " (mean)";
   }
   return "?";
 }
@@ -47,6 +49,7 @@ std::string Collective::ToString() const {
   if (data.valid())
     StrAppend(&text, " of ", tenon::ToString(data.dtype()), data.shape().ToString());
   if (kind == Kind::kBroadcast) StrAppend(&text, " from rank ", root);
+  if (on_device) StrAppend(&text, " in a GPU's memory");
   return text;
 }
 

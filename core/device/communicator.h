@@ -11,11 +11,10 @@
 
 namespace tenon {
 
-/// How the values of several ranks become one.
-enum class Reduction : uint8_t { kSum, kMin, kMax, kProduct };
+/// How the values of several ranks become one. kMean is of floats in a device's memory only.
+enum class Reduction : uint8_t { kSum, kMin, kMax, kProduct, kMean };
 
-/// A thing that ranks do together. Every rank starts the same ones in the same order; tensors are
-/// in host memory.
+/// A thing that ranks do together. Every rank starts the same ones in the same order.
 struct Collective {
   enum class Kind : uint8_t {
     kAllReduce,  ///< data becomes the reduction of the data of all ranks.
@@ -32,6 +31,10 @@ struct Collective {
   /// Numbers in the host's memory; written in place by kAllReduce and kBroadcast where nobody else
   /// shares them, else copied.
   Tensor data = {};
+  /// The data and the result are in the communicator's device_memory instead, on all ranks: the
+  /// data have been written, and nothing queued on the device uses them any more; nobody shares
+  /// what is written in place.
+  bool on_device = false;
   Reduction reduction = Reduction::kSum;
   int root = 0;
   /// How many rows of data go to each rank, in kAllToAll.
@@ -61,6 +64,8 @@ class Communicator {
   virtual int size() const = 0;
   virtual int local_rank() const = 0;
   virtual int local_size() const = 0;
+  /// The memory of the device by which the ranks have joined; null where they have by none.
+  virtual const Allocator* device_memory() const { return nullptr; }
 
   /// Begins a collective, after all that were started before. `done` is called once, perhaps from
   /// another thread, when this rank has its result. After a failure, of which the error names the

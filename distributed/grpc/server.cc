@@ -3,6 +3,7 @@
 
 #include <malloc.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <map>
 
@@ -176,6 +177,12 @@ class GrpcServer final : public Server {
   std::string task() const override { return task_; }
   int task_index() const override { return task_index_; }
   const ClusterSpec& cluster() const override { return cluster_; }
+  Device* gpu() const override {
+    const auto& devices = devices_.devices;
+    const auto first = std::find_if(devices.begin(), devices.end(),
+                                    [](const auto& d) { return d->queue() != nullptr; });
+    return first == devices.end() ? nullptr : first->get();
+  }
 
   StatusOr<std::unique_ptr<Session>> MakeSession(const Graph& graph) override {
     return OpenChannelSession(MakeLocalChannel(*master_), target(), graph, {});

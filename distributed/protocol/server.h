@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/base/file_access.h"
+#include "core/device/device.h"
 #include "core/op/op_registry.h"
 #include "distributed/protocol/cluster_spec.h"
 #include "distributed/protocol/credentials.h"
@@ -91,6 +92,9 @@ class Server {
   /// T.
   virtual int task_index() const = 0;
   virtual const ClusterSpec& cluster() const = 0;
+  /// The first of the task's devices with memory of its own, which the server has; null: it has
+  /// none.
+  virtual Device* gpu() const = 0;
 
   /// A session whose master is this server, without the network in between.
   virtual StatusOr<std::unique_ptr<Session>> MakeSession(const Graph& graph) = 0;

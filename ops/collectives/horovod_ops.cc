@@ -8,6 +8,7 @@
 #include "core/base/parallel.h"
 #include "core/base/strings.h"
 #include "core/device/communicator.h"
+#include "core/device/device_queue.h"
 #include "core/gradient/gradient.h"
 #include "core/op/op_registry.h"
 #include "ops/array/array_basic_ops.h"
@@ -75,8 +76,17 @@ StatusOr<Communicator*> CommunicatorOf(const KernelContext& ctx) {
       "the session what it joined");
 }
 
+/// A copy that nobody else has, to be written in place.
+StatusOr<Tensor> Owned(Tensor data) {
+  if (data.OwnsBuffer() && !data.follows()) return data;
+  return data.Copy();
+}
+
 /// A kernel that does something together with all ranks, under the node's name. When the run is
 /// cancelled meanwhile, the other ranks, which wait for this one, fail as well.
+///
+/// On a device with memory of its own the data stay there if the ranks have joined by that device
+/// and its library does all of it. Else they are copied to the host's memory, and the result back.
 class RanksKernel : public AsyncKernel {
  public:
   explicit RanksKernel(KernelConstruction& c) : AsyncKernel(c), what_(c.name()) {
@@ -90,11 +100,65 @@ class RanksKernel : public AsyncKernel {
     const auto found = CommunicatorOf(ctx);
     if (!found.ok()) return done(found.status());
     Communicator& ranks = **found;
-    StatusOr<Collective> collective = Prepare(ctx, ranks);
+    if (ctx.input(0).IsHostMemory()) {
+      return Begin(ctx, ranks, ctx.TakeInput(0), ctx.may_block, std::move(done));
+    }
+    DeviceQueue& queue = *ctx.device().queue();
+    const int64_t step = ctx.device_run().id;
+    const bool stays =
+        ranks.device_memory() == &ctx.device().allocator() && IsDoneOnDevice(ctx.input(0).dtype());
+    if (!stays) {
+      return queue.CopyToHost(ctx.TakeInput(0), step,
+                              [this, &ctx, &ranks, done = std::move(done)](StatusOr<Tensor> copy) {
+                                if (!copy.ok()) return done(copy.status());
+                                Begin(ctx, ranks, *std::move(copy), /*may_block=*/false, done);
+                              });
+    }
+    StatusOr<Tensor> data = ctx.TakeInput(0);
+    if (is_in_place_) data = Owned(*std::move(data));
+    if (!data.ok()) return done(data.status());
+    // An empty copy comes when all is done that is queued, what makes the data and uses them too.
+    queue.CopyToHost(Tensor(DType::kUInt8, {0}, BufferRef()), step,
+                     [this, &ctx, &ranks, data = *std::move(data),
+                      done = std::move(done)](const StatusOr<Tensor>& reached) mutable {
+                       if (!reached.ok()) return done(reached.status());
+                       Begin(ctx, ranks, std::move(data), /*may_block=*/false, std::move(done));
+                     });
+  }
+
+ protected:
+  /// `is_in_place`: the collective writes its data.
+  RanksKernel(KernelConstruction& c, bool is_in_place) : RanksKernel(c) {
+    is_in_place_ = is_in_place;
+  }
+
+  /// Whether the library of a device can do it.
+  virtual bool IsDoneOnDevice(DType) const { return true; }
+  /// The collective of `data`, which it may write where it is in place, but for the name.
+  virtual StatusOr<Collective> Prepare(const KernelContext& ctx, Tensor data,
+                                       const Communicator& ranks) const = 0;
+  /// Output 0, which is by default the result; makes the others.
+  virtual StatusOr<Tensor> Finish(KernelContext&, CollectiveResult result,
+                                  const Communicator&) const {
+    return std::move(result.data);
+  }
+
+ private:
+  void Begin(KernelContext& ctx, Communicator& ranks, StatusOr<Tensor> data, bool may_block,
+             Done done) const {
+    const FlushDenormals flush;
+    const bool is_on_host = data->IsHostMemory();
+    if (is_in_place_ && is_on_host) data = Owned(*std::move(data));
+    if (!data.ok()) return done(data.status());
+    StatusOr<Collective> collective = Prepare(ctx, *std::move(data), ranks);
     if (!collective.ok()) return done(collective.status());
     collective->name = what_;
-    collective->allocate = [&ctx, type = collective->data.dtype()](const Shape& shape) {
-      return ctx.AllocateTemp(type, shape);
+    collective->on_device = !is_on_host;
+    DeviceQueue* const queue = ctx.device().queue();
+    Allocator& memory =
+        queue != nullptr && is_on_host ? queue->host_allocator() : ctx.device().allocator();
+    collective->allocate = [&memory, type = collective->data.dtype()](const Shape& shape) {
+      return Tensor::Allocate(memory, type, shape);
     };
     Cancellation* const cancellation = ctx.run().cancellation;
     Cancellation::Token token = Cancellation::kAlreadyCancelled;
@@ -105,39 +169,39 @@ class RanksKernel : public AsyncKernel {
         return done(cancellation->status());
       }
     }
-    const bool blocks = ctx.may_block;
     auto finish = [this, &ctx, &ranks, cancellation, token,
                    done = std::move(done)](StatusOr<CollectiveResult> result) {
       if (cancellation != nullptr) cancellation->Deregister(token);
       if (!result.ok()) return done(result.status());
       const FlushDenormals flush;  // as where Prepare runs
-      done(Finish(ctx, *std::move(result), ranks));
+      done(Return(ctx, Finish(ctx, *std::move(result), ranks)));
     };
-    if (blocks) {
+    if (may_block) {
       finish(ranks.Run(*std::move(collective)));
     } else {
       ranks.Start(*std::move(collective), std::move(finish));
     }
   }
 
- protected:
-  /// The collective, but for its name.
-  virtual StatusOr<Collective> Prepare(KernelContext& ctx, const Communicator& ranks) const = 0;
-  /// Makes the outputs: by default the result is the only one.
-  virtual Status Finish(KernelContext& ctx, CollectiveResult result, const Communicator&) const {
-    ctx.set_output(0, std::move(result.data));
-    return OkStatus();
+  /// Makes it output 0, in the device's memory.
+  static Status Return(KernelContext& ctx, StatusOr<Tensor> result) {
+    DeviceQueue* const queue = ctx.device().queue();
+    if (result.ok() && queue != nullptr && result->IsHostMemory()) {
+      result = queue->CopyToDevice(*result);
+    }
+    return ctx.Return(std::move(result));
   }
 
- private:
   std::string what_;
+  bool is_in_place_ = false;
 };
 
 /// A kernel that adds up, or the like.
 class ReducingKernel : public RanksKernel {
  public:
   explicit ReducingKernel(KernelConstruction& c)
-      : RanksKernel(c), op_(static_cast<ReduceOp>(c.Attr<int64_t>("reduce_op"))) {
+      : RanksKernel(c, /*is_in_place=*/true),
+        op_(static_cast<ReduceOp>(c.Attr<int64_t>("reduce_op"))) {
     const auto number = static_cast<int64_t>(op_);
     if (number < 0 || number > 5 || number == 2) {
       c.Fail(InvalidArgument("reduce_op must be 0, 1, 3, 4 or 5, found ", number));
@@ -145,8 +209,10 @@ class ReducingKernel : public RanksKernel {
   }
 
  protected:
-  Reduction reduction() const {
+  Reduction reduction(const Tensor& data) const {
     switch (op_) {
+      case ReduceOp::kMean:
+        return data.IsHostMemory() ? Reduction::kSum : Reduction::kMean;
       case ReduceOp::kMin:
         return Reduction::kMin;
       case ReduceOp::kMax:
@@ -157,21 +223,18 @@ class ReducingKernel : public RanksKernel {
         return Reduction::kSum;
     }
   }
-  double FactorOf(const Communicator& ranks) const {
-    return op_ == ReduceOp::kMean ? 1.0 / ranks.size() : 1.0;
+  /// By what a result is multiplied for a mean.
+  double FactorOf(const Communicator& ranks, const Tensor& result) const {
+    return op_ == ReduceOp::kMean && result.IsHostMemory() ? 1.0 / ranks.size() : 1.0;
+  }
+  bool IsDoneOnDevice(DType dtype) const override {
+    return op_ != ReduceOp::kMean || IsFloating(dtype);
   }
   bool is_sum() const { return op_ == ReduceOp::kSum || op_ == ReduceOp::kMean; }
 
  private:
   const ReduceOp op_;
 };
-
-/// A copy of an input that nobody else has, to be written in place.
-StatusOr<Tensor> OwnInput(KernelContext& ctx, int i) {
-  Tensor taken = ctx.TakeInput(i);
-  if (taken.OwnsBuffer() && !taken.follows()) return taken;
-  return taken.Copy();
-}
 
 class AllReduceKernel final : public ReducingKernel {
  public:
@@ -181,17 +244,20 @@ class AllReduceKernel final : public ReducingKernel {
         after_(c.Attr<float>("postscale_factor")) {}
 
  private:
-  StatusOr<Collective> Prepare(KernelContext& ctx, const Communicator&) const override {
-    TENON_ASSIGN_OR_RETURN(Tensor data, OwnInput(ctx, 0));
-    ScaleBy(before_, &data);
-    return Collective{
-        .kind = Collective::Kind::kAllReduce, .data = std::move(data), .reduction = reduction()};
+  bool IsDoneOnDevice(DType dtype) const override {
+    return before_ == 1.0 && after_ == 1.0 && ReducingKernel::IsDoneOnDevice(dtype);
   }
-  Status Finish(KernelContext& ctx, CollectiveResult result,
-                const Communicator& ranks) const override {
-    ScaleBy(after_ * FactorOf(ranks), &result.data);
-    ctx.set_output(0, std::move(result.data));
-    return OkStatus();
+  StatusOr<Collective> Prepare(const KernelContext&, Tensor data,
+                               const Communicator&) const override {
+    const Reduction how = reduction(data);
+    ScaleBy(before_, &data);  // by 1 in a device's memory
+    return Collective{
+        .kind = Collective::Kind::kAllReduce, .data = std::move(data), .reduction = how};
+  }
+  StatusOr<Tensor> Finish(KernelContext&, CollectiveResult result,
+                          const Communicator& ranks) const override {
+    ScaleBy(after_ * FactorOf(ranks, result.data), &result.data);
+    return std::move(result.data);
   }
 
   const double before_, after_;
@@ -204,20 +270,21 @@ class ReduceScatterKernel final : public ReducingKernel {
   }
 
  private:
-  StatusOr<Collective> Prepare(KernelContext& ctx, const Communicator&) const override {
-    if (ctx.input(0).rank() == 0) return InvalidArgument("a scalar has no rows to deal");
-    TENON_ASSIGN_OR_RETURN(Tensor data, OwnInput(ctx, 0));
-    return Collective{.kind = Collective::Kind::kAllReduce, .data = std::move(data)};
+  StatusOr<Collective> Prepare(const KernelContext&, Tensor data,
+                               const Communicator&) const override {
+    if (data.rank() == 0) return InvalidArgument("a scalar has no rows to deal");
+    const Reduction how = reduction(data);
+    return Collective{
+        .kind = Collective::Kind::kAllReduce, .data = std::move(data), .reduction = how};
   }
-  Status Finish(KernelContext& ctx, CollectiveResult result,
-                const Communicator& ranks) const override {
+  StatusOr<Tensor> Finish(KernelContext&, CollectiveResult result,
+                          const Communicator& ranks) const override {
     const int64_t rows = result.data.dim(0), size = ranks.size(), rank = ranks.rank();
     const int64_t begin = rows / size * rank + std::min(rank, rows % size);
     const int64_t end = begin + rows / size + (rank < rows % size ? 1 : 0);
     TENON_ASSIGN_OR_RETURN(Tensor share, result.data.Slice(begin, end).Copy());
-    ScaleBy(FactorOf(ranks), &share);
-    ctx.set_output(0, std::move(share));
-    return OkStatus();
+    ScaleBy(FactorOf(ranks, share), &share);
+    return share;
   }
 };
 
@@ -226,9 +293,10 @@ class AllGatherKernel final : public RanksKernel {
   using RanksKernel::RanksKernel;
 
  private:
-  StatusOr<Collective> Prepare(KernelContext& ctx, const Communicator&) const override {
-    if (ctx.input(0).rank() == 0) return InvalidArgument("a scalar has no rows to gather");
-    return Collective{.kind = Collective::Kind::kAllGather, .data = ctx.TakeInput(0)};
+  StatusOr<Collective> Prepare(const KernelContext&, Tensor data,
+                               const Communicator&) const override {
+    if (data.rank() == 0) return InvalidArgument("a scalar has no rows to gather");
+    return Collective{.kind = Collective::Kind::kAllGather, .data = std::move(data)};
   }
 };
 
@@ -237,8 +305,8 @@ class AllToAllKernel final : public RanksKernel {
   using RanksKernel::RanksKernel;
 
  private:
-  StatusOr<Collective> Prepare(KernelContext& ctx, const Communicator& ranks) const override {
-    const Tensor& data = ctx.input(0);
+  StatusOr<Collective> Prepare(const KernelContext& ctx, Tensor data,
+                               const Communicator& ranks) const override {
     if (data.rank() == 0) return InvalidArgument("a scalar has no rows to deal");
     const auto splits = ctx.input(1).flat<int32_t>();
     const int64_t size = ranks.size();
@@ -251,27 +319,29 @@ class AllToAllKernel final : public RanksKernel {
     rows_to.assign(static_cast<size_t>(size), data.dim(0) / size);
     std::copy(splits.begin(), splits.end(), rows_to.begin());
     return Collective{.kind = Collective::Kind::kAllToAll,
-                      .data = ctx.TakeInput(0),
+                      .data = std::move(data),
                       .rows_to = std::move(rows_to)};
   }
-  Status Finish(KernelContext& ctx, CollectiveResult result,
-                const Communicator& ranks) const override {
-    ctx.set_output(0, std::move(result.data));
-    TENON_ASSIGN_OR_RETURN(Tensor* const from, ctx.AllocateOutput(1, {ranks.size()}));
-    std::transform(result.rows_from.begin(), result.rows_from.end(), from->data<int32_t>(),
+  StatusOr<Tensor> Finish(KernelContext& ctx, CollectiveResult result,
+                          const Communicator& ranks) const override {
+    TENON_ASSIGN_OR_RETURN(Tensor from,
+                           Tensor::Allocate(CpuAllocator(), DType::kInt32, {ranks.size()}));
+    std::transform(result.rows_from.begin(), result.rows_from.end(), from.data<int32_t>(),
                    [](int64_t rows) { return static_cast<int32_t>(rows); });
-    return OkStatus();
+    ctx.set_output(1, std::move(from));
+    return std::move(result.data);
   }
 };
 
 class BroadcastKernel final : public RanksKernel {
  public:
   explicit BroadcastKernel(KernelConstruction& c)
-      : RanksKernel(c), root_(static_cast<int>(c.Attr<int64_t>("root_rank"))) {}
+      : RanksKernel(c, /*is_in_place=*/true),
+        root_(static_cast<int>(c.Attr<int64_t>("root_rank"))) {}
 
  private:
-  StatusOr<Collective> Prepare(KernelContext& ctx, const Communicator&) const override {
-    TENON_ASSIGN_OR_RETURN(Tensor data, OwnInput(ctx, 0));
+  StatusOr<Collective> Prepare(const KernelContext&, Tensor data,
+                               const Communicator&) const override {
     return Collective{.kind = Collective::Kind::kBroadcast, .data = std::move(data), .root = root_};
   }
 
@@ -318,23 +388,23 @@ void BroadcastGrad(GradContext& g) {
   g.dx(0) = SelectV2(Equal(HorovodRank(), root), sum, ZerosLike(sum));
 }
 
-const KernelOptions kOnHost = {.memory = kHostMemory};
+const KernelOptions kAnywhere = {.memory = kAnyMemory};
 constexpr char kNeedsRanks[] = "needs ranks; collective_ops_test covers it";
 
 }  // namespace
 
 void RegisterHorovodOps(OpRegistry& ops) {
-  ops.Add<AllReduceKernel>("HorovodAllreduce", UnchangedShape, kOnHost)
+  ops.Add<AllReduceKernel>("HorovodAllreduce", UnchangedShape, kAnywhere)
       .Grad(AllReduceGrad)
       .NoExample(kNeedsRanks);
-  ops.Add<AllGatherKernel>("HorovodAllgather", RowsShape, kOnHost)
+  ops.Add<AllGatherKernel>("HorovodAllgather", RowsShape, kAnywhere)
       .Grad(AllGatherGrad)
       .NoExample(kNeedsRanks);
-  ops.Add<AllToAllKernel>("HorovodAlltoall", RowsShape, kOnHost).NoExample(kNeedsRanks);
-  ops.Add<BroadcastKernel>("HorovodBroadcast", UnchangedShape, kOnHost)
+  ops.Add<AllToAllKernel>("HorovodAlltoall", RowsShape, kAnywhere).NoExample(kNeedsRanks);
+  ops.Add<BroadcastKernel>("HorovodBroadcast", UnchangedShape, kAnywhere)
       .Grad(BroadcastGrad)
       .NoExample(kNeedsRanks);
-  ops.Add<ReduceScatterKernel>("HorovodReducescatter", RowsShape, kOnHost).NoExample(kNeedsRanks);
+  ops.Add<ReduceScatterKernel>("HorovodReducescatter", RowsShape, kAnywhere).NoExample(kNeedsRanks);
   ops.Add("HorovodRank", NumberKernel<&Communicator::rank>).NoExample(kNeedsRanks);
   ops.Add("HorovodSize", NumberKernel<&Communicator::size>).NoExample(kNeedsRanks);
   ops.Add("HorovodLocalRank", NumberKernel<&Communicator::local_rank>).NoExample(kNeedsRanks);

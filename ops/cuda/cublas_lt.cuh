@@ -3,7 +3,7 @@
 
 #include <cublasLt.h>
 
-#include "runtime/cuda/libraries.h"
+#include "ops/cuda/libraries.h"
 
 namespace tenon::cuda {
 

@@ -10,7 +10,8 @@
 namespace tenon {
 
 const std::vector<std::string>& CollectiveLibraries() {
-  static const auto* const libraries = new std::vector<std::string>{"gloo", "openmpi", "mpich"};
+  static const auto* const libraries =
+      new std::vector<std::string>{"gloo", "openmpi", "mpich", "cuda"};
   return *libraries;
 }
 

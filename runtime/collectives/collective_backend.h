@@ -9,6 +9,7 @@
 #include "absl/types/span.h"
 #include "core/base/status.h"
 #include "core/device/communicator.h"
+#include "core/device/device_queue.h"
 #include "core/tensor/dtype.h"
 #include "core/tensor/tensor.h"
 #include "runtime/collectives/key_value_store.h"
@@ -50,6 +51,12 @@ class CollectiveBackend {
   virtual void Abort(bool has_failed) = 0;
 };
 
+/// The libraries by which the ranks of a job have joined.
+struct CollectiveBackends {
+  std::unique_ptr<CollectiveBackend> host;    ///< Null where there is one rank.
+  std::unique_ptr<CollectiveBackend> device;  ///< For a device's memory; null where that is none's.
+};
+
 /// Which rank of which job a process is.
 struct RankOptions {
   int rank = 0, size = 1;
@@ -61,6 +68,9 @@ struct RankOptions {
   int64_t generation = 0;
   /// How long ranks wait for each other at the start.
   std::chrono::milliseconds start_limit{60000};
+  /// For a library of a kind of devices, in whose memory the data are: the rank's device, which
+  /// outlives the backend.
+  DeviceQueue* device = nullptr;
 };
 
 /// The entry of a plugin. Only its first member may be read before it is known to be of this
@@ -75,7 +85,8 @@ struct CollectivesPlugin {
 /// `extern "C" const tenon::CollectivesPlugin* TenonCollectivesPlugin()`.
 inline constexpr char kCollectivesPluginFunction[] = "TenonCollectivesPlugin";
 
-/// The libraries for which there are plugins: "gloo", "openmpi" and "mpich".
+/// The libraries for which there are plugins: "gloo", "openmpi" and "mpich", and "cuda" for the
+/// memory of GPUs.
 const std::vector<std::string>& CollectiveLibraries();
 
 /// Loads the plugin of one of these, libtenon_<name>.so or what TENON_<NAME>_PLUGIN names.

@@ -54,9 +54,9 @@ constexpr int kShapeWords = 2 + kMostDims;
 
 }  // namespace
 
-CollectiveQueue::CollectiveQueue(std::unique_ptr<CollectiveBackend> backend,
-                                 CollectiveQueueOptions options)
-    : backend_(std::move(backend)),
+CollectiveQueue::CollectiveQueue(CollectiveBackends backends, CollectiveQueueOptions options)
+    : backend_(std::move(backends.host)),
+      on_device_(std::move(backends.device)),
       options_(std::move(options)),
       clock_(*options_.clock),
       notes_(options_.rank, options_.size, options_.store, options_.clock) {
@@ -74,6 +74,11 @@ CollectiveQueue::~CollectiveQueue() {
   watcher_ = {};  // after it has told the others what they have to know
   Break(Cancelled("the ranks of this process have ended"));
   worker_ = {};
+}
+
+const Allocator* CollectiveQueue::device_memory() const {
+  MutexLock lock(mu_);
+  return on_device_ == nullptr ? nullptr : options_.device_memory;
 }
 
 void CollectiveQueue::Start(Collective what, Done done) {
@@ -106,7 +111,7 @@ void CollectiveQueue::Abort(const Status& why) {
 
 void CollectiveQueue::Break(const Status& why) {
   std::deque<Entry> failed;
-  std::shared_ptr<CollectiveBackend> backend;
+  std::shared_ptr<CollectiveBackend> backend, on_device;
   bool has_failed = false;
   {
     MutexLock lock(mu_);
@@ -115,8 +120,10 @@ void CollectiveQueue::Break(const Status& why) {
     has_failed = !is_end && broken_.code() != StatusCode::kOutOfRange;
     failed.swap(waiting_);
     backend = backend_;
+    on_device = on_device_;
   }
   if (backend != nullptr) backend->Abort(has_failed);
+  if (on_device != nullptr) on_device->Abort(has_failed);
   for (Entry& entry : failed) entry.done(why);
 }
 
@@ -139,16 +146,18 @@ Status CollectiveQueue::BeginAnew(const Status& why) {
     while (busy_ || untold_) idle_.Wait(mu_);
     if (broken_.code() != StatusCode::kOutOfRange) return broken_;
     backend_ = nullptr;
+    on_device_ = nullptr;
   }
-  std::shared_ptr<CollectiveBackend> backend;
+  CollectiveBackends backends;
   Status joined;
   if (options_.size > 1) {
-    StatusOr<std::unique_ptr<CollectiveBackend>> again = options_.join(notes_.generation() + 1);
+    StatusOr<CollectiveBackends> again = options_.join(notes_.generation() + 1);
     joined = again.status();
-    if (again.ok()) backend = *std::move(again);
+    if (again.ok()) backends = *std::move(again);
   }
   MutexLock lock(mu_);
-  backend_ = std::move(backend);
+  backend_ = std::move(backends.host);
+  on_device_ = std::move(backends.device);
   notes_.BeginAnew();
   next_ = 1;
   broken_ = joined;
@@ -227,8 +236,14 @@ Status CollectiveQueue::Check(Collective* what) const {
   using Kind = Collective::Kind;
   if (what->kind == Kind::kBarrier) return OkStatus();
   Tensor& data = what->data;
-  if (!IsPlain(data.dtype()) || !data.IsHostMemory()) {
-    return InvalidArgument(what->ToString(), ": wanted numbers in the host's memory");
+  const bool is_there =
+      what->on_device ? on_device_ != nullptr && !data.IsHostMemory() : data.IsHostMemory();
+  if (!IsPlain(data.dtype()) || !is_there) {
+    return InvalidArgument(what->ToString(), ": wanted numbers in the memory of ",
+                           what->on_device ? "the device of the ranks" : "the host");
+  }
+  if (what->reduction == Reduction::kMean && !what->on_device) {
+    return InvalidArgument(what->ToString(), ": means are of what is in a device's memory");
   }
   if (what->kind == Kind::kBroadcast && (what->root < 0 || what->root >= options_.size)) {
     return InvalidArgument("there is no rank ", what->root, " among ", options_.size);
@@ -238,7 +253,7 @@ Status CollectiveQueue::Check(Collective* what) const {
     return InvalidArgument(what->ToString(), ": a scalar has no rows");
   }
   // Memory that is written in place must be nobody else's.
-  if (!has_rows && !data.HasOneReference()) {
+  if (!has_rows && !what->on_device && !data.HasOneReference()) {
     TENON_ASSIGN_OR_RETURN(data, data.Copy());
   }
   return OkStatus();
@@ -247,31 +262,31 @@ Status CollectiveQueue::Check(Collective* what) const {
 StatusOr<CollectiveResult> CollectiveQueue::Execute(Collective& what, int64_t sequence) {
   TENON_RETURN_IF_ERROR(Check(&what));
   switch (what.kind) {
-    case Collective::Kind::kAllReduce:
-      if (options_.size > 1) {
-        TENON_RETURN_IF_ERROR(backend_->AllReduce(what.data.raw_data(), what.data.num_elements(),
-                                                  what.data.dtype(), what.reduction,
-                                                  CallOf(what, sequence, 0)));
-      }
-      return CollectiveResult{std::move(what.data), {}};
-    case Collective::Kind::kBroadcast:
-      if (options_.size > 1) {
-        TENON_RETURN_IF_ERROR(backend_->Broadcast(what.data.raw_data(),
-                                                  static_cast<int64_t>(what.data.num_bytes()),
-                                                  what.root, CallOf(what, sequence, 0)));
-      }
-      return CollectiveResult{std::move(what.data), {}};
     case Collective::Kind::kAllGather:
       return Gather(what, sequence);
     case Collective::Kind::kAllToAll:
       return Exchange(what, sequence);
-    case Collective::Kind::kBarrier:
-      if (options_.size > 1) {
-        TENON_RETURN_IF_ERROR(backend_->Barrier(CallOf(what, sequence, 0)));
-      }
-      return CollectiveResult{};
+    default:
+      if (options_.size > 1) TENON_RETURN_IF_ERROR(ExecuteInPlace(what, sequence));
+      return CollectiveResult{std::move(what.data), {}};
   }
-  return Internal("no such collective");
+}
+
+Status CollectiveQueue::ExecuteInPlace(Collective& what, int64_t sequence) {
+  const CollectiveCall call = CallOf(what, sequence, 0);
+  if (what.on_device || what.kind == Collective::Kind::kBarrier) {
+    TENON_RETURN_IF_ERROR(backend_->Barrier(call));
+  }
+  switch (what.kind) {
+    case Collective::Kind::kAllReduce:
+      return LibraryFor(what).AllReduce(what.data.raw_data(), what.data.num_elements(),
+                                        what.data.dtype(), what.reduction, call);
+    case Collective::Kind::kBroadcast:
+      return LibraryFor(what).Broadcast(
+          what.data.raw_data(), static_cast<int64_t>(what.data.num_bytes()), what.root, call);
+    default:
+      return OkStatus();
+  }
 }
 
 StatusOr<CollectiveResult> CollectiveQueue::Gather(Collective& what, int64_t sequence) {
@@ -290,7 +305,8 @@ StatusOr<CollectiveResult> CollectiveQueue::Gather(Collective& what, int64_t seq
   } else {
     CollectiveCall call = CallOf(what, sequence, 1);
     call.out = out;
-    TENON_RETURN_IF_ERROR(backend_->AllGather(what.data.raw_data(), out.raw_data(), rows, call));
+    TENON_RETURN_IF_ERROR(
+        LibraryFor(what).AllGather(what.data.raw_data(), out.raw_data(), rows, call));
   }
   return CollectiveResult{std::move(out), {}};
 }
@@ -323,8 +339,8 @@ StatusOr<CollectiveResult> CollectiveQueue::Exchange(Collective& what, int64_t s
   } else {
     CollectiveCall call = CallOf(what, sequence, 1);
     call.out = result.data;
-    TENON_RETURN_IF_ERROR(
-        backend_->AllToAll(what.data.raw_data(), sent, result.data.raw_data(), received, call));
+    TENON_RETURN_IF_ERROR(LibraryFor(what).AllToAll(what.data.raw_data(), sent,
+                                                    result.data.raw_data(), received, call));
   }
   return result;
 }
@@ -377,6 +393,7 @@ CollectiveCall CollectiveQueue::CallOf(const Collective& what, int64_t sequence,
   digest.Add(static_cast<int64_t>(what.kind));
   digest.Add(static_cast<int64_t>(what.reduction));
   digest.Add(what.root);
+  digest.Add(static_cast<int64_t>(what.on_device));
   const bool has_rows =
       what.kind == Collective::Kind::kAllGather || what.kind == Collective::Kind::kAllToAll;
   if (!has_rows) {
@@ -432,6 +449,7 @@ Status CollectiveQueue::Explain(const Collective& what, int64_t sequence, const 
   }
   // Neighbours of a rank that has failed fail at once; so do theirs when this rank lets go.
   backend_->Abort(/*has_failed=*/false);
+  if (on_device_ != nullptr) on_device_->Abort(/*has_failed=*/false);
   if (const std::optional<Status> told = notes_.ReasonOfOthers()) {
     if (told->code() == StatusCode::kOutOfRange) return *told;
     return Annotate(*told, StrCat(what.ToString(), " on rank ", options_.rank));

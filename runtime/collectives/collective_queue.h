@@ -31,7 +31,9 @@ struct CollectiveQueueOptions {
   std::shared_ptr<KeyValueStore> store = {};
   /// Joins the ranks once more, for BeginAnew; blocks until all have come. May be null where there
   /// is one rank.
-  std::function<StatusOr<std::unique_ptr<CollectiveBackend>>(int64_t generation)> join = {};
+  std::function<StatusOr<CollectiveBackends>(int64_t generation)> join = {};
+  /// The memory of the device, where there is a library for it.
+  const Allocator* device_memory = nullptr;
   /// The clock outlives the queue.
   Clock* clock = nullptr;
 };
@@ -40,11 +42,11 @@ struct CollectiveQueueOptions {
 ///
 /// Ranks that do not start the same collective are found out, not waited for until the limit: each
 /// rank that waits for some seconds leaves a note in the store about what it has started, and reads
-/// those of the others.
+/// those of the others. What ranks do in the memory of devices begins with a word by the library of
+/// the host's: that one has limits of its own, and finds out who does not come.
 class CollectiveQueue final : public Communicator {
  public:
-  /// `backend` may be null where there is one rank.
-  CollectiveQueue(std::unique_ptr<CollectiveBackend> backend, CollectiveQueueOptions options);
+  CollectiveQueue(CollectiveBackends backends, CollectiveQueueOptions options);
   /// Fails what has not ended.
   ~CollectiveQueue() override;
 
@@ -52,6 +54,7 @@ class CollectiveQueue final : public Communicator {
   int size() const override { return options_.size; }
   int local_rank() const override { return options_.local_rank; }
   int local_size() const override { return options_.local_size; }
+  const Allocator* device_memory() const override;
   void Start(Collective what, Done done) override;
   /// On the caller's thread where nothing else is under way, and to its end: part of a sum, that a
   /// cancelled step had left off, would be the other ranks' result.
@@ -78,6 +81,11 @@ class CollectiveQueue final : public Communicator {
   void End();
   void Watch();
   StatusOr<CollectiveResult> Execute(Collective& what, int64_t sequence);
+  /// The part that needs other ranks of what is done in place, and of barriers.
+  Status ExecuteInPlace(Collective& what, int64_t sequence);
+  CollectiveBackend& LibraryFor(const Collective& what) {
+    return what.on_device ? *on_device_ : *backend_;
+  }
   StatusOr<CollectiveResult> Gather(Collective& what, int64_t sequence);
   StatusOr<CollectiveResult> Exchange(Collective& what, int64_t sequence);
   /// The rows and dtypes of all ranks, of which all dimensions but the first must agree.
@@ -87,11 +95,12 @@ class CollectiveQueue final : public Communicator {
   /// Why a collective has failed, with the ranks that are the cause as far as they are known.
   Status Explain(const Collective& what, int64_t sequence, const Status& error);
 
-  std::shared_ptr<CollectiveBackend> backend_;  // another one only while nothing is under way
+  // Others only while nothing is under way.
+  std::shared_ptr<CollectiveBackend> backend_, on_device_;
   const CollectiveQueueOptions options_;
   Clock& clock_;
   RankNotes notes_;
-  Mutex mu_;
+  mutable Mutex mu_;
   CondVar changed_, ends_, idle_;
   std::deque<Entry> waiting_ ABSL_GUARDED_BY(mu_);
   /// The collective that the thread is at, its number, and since when.

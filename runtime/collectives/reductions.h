@@ -64,6 +64,8 @@ ReductionFunction ReductionOf(Reduction reduction) {
       return ReduceElements<T, GreaterOfTwo>;
     case Reduction::kProduct:
       return ReduceElements<T, ProductOfTwo>;
+    case Reduction::kMean:
+      break;  // no library of the host's memory is asked for it
   }
   return nullptr;
 }

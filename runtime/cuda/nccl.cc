@@ -4,24 +4,23 @@
 #include <algorithm>
 
 #include "core/base/strings.h"
-#include "runtime/cuda/libraries.h"
 
 namespace tenon::cuda {
 namespace {
 
-/// As NCCL counts: 21400 is 2.14.0, from which on joining need not block.
+/// The number of NCCL 2.14.0, from which on joining need not block.
 constexpr int kOldestVersion = 21400;
 
-StatusOr<Nccl> Load() {
-  Library library("libnccl.so", 2);
+}  // namespace
+
+StatusOr<Nccl> LoadNccl(const std::function<StatusOr<void*>(const char* symbol)>& library) {
   Nccl nccl = {};
   Status status;
   const auto find = [&](auto* function, const char* symbol) {
-    auto found = library.Get<std::remove_reference_t<decltype(*function)>>(symbol);
+    const StatusOr<void*> found = library(symbol);
+    status.Update(found.status());
     if (found.ok()) {
-      *function = *found;
-    } else {
-      status.Update(found.status());
+      *function = reinterpret_cast<std::remove_reference_t<decltype(*function)>>(*found);
     }
   };
   find(&nccl.GetVersion, "ncclGetVersion");
@@ -29,7 +28,7 @@ StatusOr<Nccl> Load() {
   int version = 0;
   if (nccl.GetVersion(&version) != NcclResult::kSuccess || version < kOldestVersion) {
     return FailedPrecondition("found NCCL ", version / 10000, ".", version / 100 % 100,
-                              ", wanted 2.14 or newer: ", library.file_name());
+                              ", wanted 2.14 or newer");
   }
   find(&nccl.GetUniqueId, "ncclGetUniqueId");
   find(&nccl.GetErrorString, "ncclGetErrorString");
@@ -47,14 +46,6 @@ StatusOr<Nccl> Load() {
   find(&nccl.GroupEnd, "ncclGroupEnd");
   if (!status.ok()) return status;
   return nccl;
-}
-
-}  // namespace
-
-StatusOr<const Nccl*> LoadNccl() {
-  static const auto* const nccl = new StatusOr<Nccl>(Load());
-  if (!nccl->ok()) return nccl->status();
-  return &**nccl;
 }
 
 }  // namespace tenon::cuda

@@ -4,6 +4,7 @@
 #include <cuda_runtime_api.h>
 
 #include <cstddef>
+#include <functional>
 
 #include "core/base/status.h"
 
@@ -42,7 +43,7 @@ enum class NcclType : int {
 };
 
 /// ncclRedOp_t.
-enum class NcclReduction : int { kSum = 0, kProduct = 1, kMax = 2, kMin = 3 };
+enum class NcclReduction : int { kSum = 0, kProduct = 1, kMax = 2, kMin = 3, kAverage = 4 };
 
 /// ncclUniqueId: by which the ranks of a communicator find its first one.
 struct NcclId {
@@ -81,8 +82,8 @@ struct Nccl {
   NcclResult (*GroupEnd)();
 };
 
-/// The library of this host, libnccl.so.2, which the first call loads; it stays loaded. NotFound
-/// where there is none, FailedPrecondition for one older than 2.14 or that cannot be loaded.
-StatusOr<const Nccl*> LoadNccl();
+/// The functions, from where `library` finds symbols. Its error; FailedPrecondition when NCCL is
+/// older than 2.14.
+StatusOr<Nccl> LoadNccl(const std::function<StatusOr<void*>(const char* symbol)>& library);
 
 }  // namespace tenon::cuda

@@ -53,6 +53,8 @@ NcclReduction ReductionOf(Reduction reduction) {
       return NcclReduction::kMax;
     case Reduction::kProduct:
       return NcclReduction::kProduct;
+    case Reduction::kMean:
+      return NcclReduction::kAverage;
     default:
       return NcclReduction::kSum;
   }

@@ -431,13 +431,15 @@ Status RunScene(const std::string& library, const std::string& scene, int rank, 
   if (scene == "absent" && rank == 1) return OkStatus();
   const int number = scene == "swapped" && rank < 2 ? 1 - rank : rank;
   const auto limit = std::chrono::milliseconds(scene == "late" ? 1000 : 60000);
-  const auto join = [&](int64_t generation) {
-    return JoinBy(library,
-                  {.rank = number,
-                   .size = size,
-                   .store = &store,
-                   .generation = generation,
-                   .start_limit = std::chrono::milliseconds(scene == "absent" ? 1000 : 30000)});
+  const auto join = [&](int64_t generation) -> StatusOr<CollectiveBackends> {
+    CollectiveBackends joined;
+    TENON_ASSIGN_OR_RETURN(joined.host, JoinBy(library, {.rank = number,
+                                                         .size = size,
+                                                         .store = &store,
+                                                         .generation = generation,
+                                                         .start_limit = std::chrono::milliseconds(
+                                                             scene == "absent" ? 1000 : 30000)}));
+    return joined;
   };
   TENON_ASSIGN_OR_RETURN(auto backend, join(0));
   const auto found = scenes.find(scene);

@@ -14,6 +14,9 @@ from processes_test import write_mnist
 from tenon_process import TENON, Process, free_addresses, in_a_folder, main, run
 
 LAUNCH = [TENON, "launch", "--allreduce", "--workers"]
+SIMULATED = os.path.join(os.path.dirname(TENON), "simulated")
+# The simulated device as each task's GPU.
+ON_GPUS = ["--env", f"TENON_CUDA_PLUGIN={SIMULATED}/libtenon_simulated.so", "--env", f"LD_LIBRARY_PATH={SIMULATED}"]
 
 
 def ranks_by(launch, ranks, command):
@@ -166,6 +169,33 @@ def one_that_never_comes(folder):
         assert ("rank 1: it has not come within 2000 ms" if missing else addresses.split(",")[0]) in done.stderr, done
 
 
+def by_gpus(folder):
+    """Gradients that stay in the memory of the ranks' devices, and those that go by way of the hosts', are the same."""
+    found = []
+    for library in ("nccl", "auto", "gloo"):
+        done = run(*LAUNCH, 2, *ON_GPUS, "--", *training(folder, "--max_steps", 30, "--collectives", library))
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert "by way of the hosts' memory" not in done.stdout, done.stdout
+        found.append(results(done.stdout))
+    assert len(set(found[0])) == 1 and found[0] == found[1] == found[2], found
+    # One of the ranks has no GPU: then all go by way of the hosts' memory, or end.
+    addresses = ",".join(free_addresses(2))
+    for library, code in (("auto", 0), ("nccl", 1)):
+        command = training(folder, "--allreduce", "--max_steps", 30, "--collectives", library, "--worker_hosts", addresses,
+                           "--job_name", "worker", "--task_index")
+        gpu = dict(setting.split("=", 1) for setting in ON_GPUS[1::2])
+        with Process(*command, 1, env={**os.environ, **gpu}) as other:
+            done = run(*command, 0)
+            assert done.returncode == code and other.finish() == code, done.stdout + done.stderr + other.text()
+        why = "rank 0: it has no GPU"
+        if code:
+            assert f"ranks cannot join by NCCL, which one of them asks for: {why}" in done.stderr, done.stderr
+            assert why in other.text(), other.text()
+        else:
+            assert f"collectives of GPUs go by way of the hosts' memory: {why}" in done.stdout, done.stdout
+            assert results(done.stdout) == results(other.text()), (done.stdout, other.text())
+
+
 def wrong_uses(folder):
     done = run(*training(folder, "--rank_limit", 1))
     assert done.returncode == 2 and "--rank_limit is one of --allreduce" in done.stderr, done
@@ -183,7 +213,7 @@ def wrong_uses(folder):
 if __name__ == "__main__":
     cases = [(case.__name__.replace("_", " "), in_a_folder(case))
              for case in (as_one_process, another_number_goes_on, a_signal, a_signal_to_one, a_death, one_that_hangs,
-                          different_programs, one_that_never_comes, wrong_uses)]
+                          different_programs, one_that_never_comes, by_gpus, wrong_uses)]
     for name, launch in (("Open MPI", OPEN_MPI), ("MPICH", MPICH)):
         if shutil.which(launch[0]):
             cases.append((name, in_a_folder(mpi(launch))))

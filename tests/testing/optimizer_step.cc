@@ -11,10 +11,10 @@
 namespace tenon::testing {
 namespace {
 
-double Sign(double x) { return x == 0 ? 0 : std::copysign(1, x); }
+double SignOf(double x) { return x == 0 ? 0 : std::copysign(1, x); }
 
 void Prox(double& x, double rate, double l1, double l2) {
-  x = Sign(x) * std::fmax(std::fabs(x) - rate * l1, 0) / (1 + rate * l2);
+  x = SignOf(x) * std::fmax(std::fabs(x) - rate * l1, 0) / (1 + rate * l2);
 }
 
 void AdamMoments(Elements& v, const Scalars& s, double g) {
@@ -120,7 +120,7 @@ const std::vector<Optimizer>& Optimizers() {
          v[1] += g;
          v[2] += g * g;
          const double steps = s.at("global_step");
-         v[0] = -s.at("lr") * Sign(v[1]) * std::fmax(std::fabs(v[1]) - s.at("l1") * steps, 0) /
+         v[0] = -s.at("lr") * SignOf(v[1]) * std::fmax(std::fabs(v[1]) - s.at("l1") * steps, 0) /
                 (s.at("l2") * steps * s.at("lr") + std::sqrt(v[2]));
        }},
       {"Ftrl",
@@ -207,7 +207,7 @@ const std::vector<Optimizer>& Optimizers() {
        "",
        [](Elements& v, const Scalars& s, double g, bool) {
          v[1] = s.at("beta") * v[1] + (1 - s.at("beta")) * g;
-         v[0] -= s.at("lr") * (s.at("alpha") + s.at("sign_decay") * Sign(g) * Sign(v[1])) * g;
+         v[0] -= s.at("lr") * (s.at("alpha") + s.at("sign_decay") * SignOf(g) * SignOf(v[1])) * g;
        }},
       {"PowerSign",
        {1, .1},
@@ -215,7 +215,7 @@ const std::vector<Optimizer>& Optimizers() {
        "",
        [](Elements& v, const Scalars& s, double g, bool) {
          v[1] = s.at("beta") * v[1] + (1 - s.at("beta")) * g;
-         const double power = s.at("logbase") * s.at("sign_decay") * Sign(g) * Sign(v[1]);
+         const double power = s.at("logbase") * s.at("sign_decay") * SignOf(g) * SignOf(v[1]);
          v[0] -= s.at("lr") * std::exp(power) * g;
        }},
   };

@@ -11,9 +11,11 @@
 
 #include "core/base/mutex.h"
 #include "core/base/strings.h"
+#include "runtime/accelerator/stream_device.h"
 #include "runtime/collectives/collective_queue.h"
 #include "runtime/device/machine_clock.h"
 #include "runtime/gloo/gloo_backend.h"
+#include "tests/testing/simulated_ranks.h"
 
 namespace tenon::testing {
 
@@ -51,39 +53,51 @@ class MemoryStore final : public KeyValueStore {
 };
 
 /// Runs `body` on so many ranks, each a thread with a communicator over connections of Gloo, and
-/// gives how it ended on each.
-inline std::vector<Status> RunRanks(
-    int size, const std::function<Status(Communicator& ranks)>& body,
-    std::chrono::milliseconds limit = std::chrono::seconds(30),
-    const std::function<void(const std::string& line)>& notice = {}) {
+/// gives how it ended on each. They join by the simulated devices that `device_of` gives, too.
+inline std::vector<Status> RunRanks(int size,
+                                    const std::function<Status(Communicator& ranks)>& body,
+                                    std::chrono::milliseconds limit = std::chrono::seconds(30),
+                                    const std::function<void(const std::string& line)>& notice = {},
+                                    const std::function<StreamDevice*(int rank)>& device_of = {}) {
   const auto store = std::make_shared<MemoryStore>();
   std::vector<Status> ends(static_cast<size_t>(size));
   std::vector<std::jthread> threads;
   for (int rank = 0; rank < size; ++rank) {
     threads.emplace_back([&, rank] {
-      std::unique_ptr<CollectiveBackend> backend;
-      const auto join = [=](int64_t generation) {
-        return JoinByGloo({.rank = rank,
-                           .size = size,
-                           .store = store.get(),
-                           .generation = generation,
-                           .start_limit = limit});
+      CollectiveBackends backends;
+      StreamDevice* const device = device_of ? device_of(rank) : nullptr;
+      const auto join = [=](int64_t generation) -> StatusOr<CollectiveBackends> {
+        const RankOptions own = {.rank = rank,
+                                 .size = size,
+                                 .store = store.get(),
+                                 .generation = generation,
+                                 .start_limit = limit};
+        CollectiveBackends joined;
+        TENON_ASSIGN_OR_RETURN(joined.host, JoinByGloo(own));
+        if (device != nullptr) {
+          RankOptions on_device = own;
+          on_device.device = device;
+          TENON_ASSIGN_OR_RETURN(joined.device, JoinBySimulatedDevice(on_device, JoinByGloo));
+        }
+        return joined;
       };
       if (size > 1) {
         auto joined = join(0);
         ends[static_cast<size_t>(rank)] = joined.status();
         if (!joined.ok()) return;
-        backend = *std::move(joined);
+        backends = *std::move(joined);
       }
-      CollectiveQueue queue(std::move(backend), {.rank = rank,
-                                                 .size = size,
-                                                 .local_rank = rank,
-                                                 .local_size = size,
-                                                 .limit = limit,
-                                                 .notice = notice,
-                                                 .store = store,
-                                                 .join = join,
-                                                 .clock = &MachineClock()});
+      CollectiveQueue queue(std::move(backends),
+                            {.rank = rank,
+                             .size = size,
+                             .local_rank = rank,
+                             .local_size = size,
+                             .limit = limit,
+                             .notice = notice,
+                             .store = store,
+                             .join = join,
+                             .device_memory = device == nullptr ? nullptr : &device->allocator(),
+                             .clock = &MachineClock()});
       ends[static_cast<size_t>(rank)] = body(queue);
     });
   }

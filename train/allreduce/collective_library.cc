@@ -61,7 +61,7 @@ StatusOr<std::string> Wish(const std::string& wanted, const RankOptions& own,
                            const std::function<void(const std::string&)>& notice) {
   if (wanted != "gloo" && wanted != "mpi" && wanted != "auto") {
     return InvalidArgument("no library of collectives is called '", wanted,
-                           "'; there are: auto, gloo, mpi");
+                           "'; there are: auto, gloo, mpi, nccl");
   }
   const StatusOr<std::string> mpi = PluginOfMpirun(own);
   std::string library = wanted == "gloo" || (wanted == "auto" && !mpi.ok()) ? "gloo" : "";

@@ -6,6 +6,7 @@
 #include "distributed/protocol/task_role.h"
 #include "runtime/collectives/collective_queue.h"
 #include "train/allreduce/collective_library.h"
+#include "train/allreduce/device_ranks.h"
 
 namespace tenon {
 namespace {
@@ -14,6 +15,16 @@ std::string HostOfAddress(const std::string& address) {
   std::string host = address.substr(0, address.rfind(':'));
   if (host.size() > 2 && host.front() == '[') host = host.substr(1, host.size() - 2);
   return host;
+}
+
+/// Joins by what serves the host's memory, and by that of GPUs.
+StatusOr<CollectiveBackends> JoinByAll(const std::string& library, const RankOptions& own,
+                                       DeviceWish wish,
+                                       const std::function<void(const std::string&)>& notice) {
+  CollectiveBackends joined;
+  TENON_ASSIGN_OR_RETURN(joined.host, JoinBy(library, own));
+  TENON_ASSIGN_OR_RETURN(joined.device, JoinByDevices(*joined.host, own, wish, notice));
+  return joined;
 }
 
 }  // namespace
@@ -51,26 +62,37 @@ StatusOr<std::unique_ptr<Communicator>> JoinRanks(Server& server, const JoinRank
   own.size = size;
   own.store = queue.store.get();
   own.start_limit = options.start_up_deadline;
-  const StatusOr<std::string> agreed = AgreeOnLibrary(options.library, own, options.notice);
+  if (Device* const gpu = server.gpu(); gpu != nullptr) {
+    own.device = gpu->queue();
+    queue.device_memory = &gpu->allocator();
+  }
+  const DeviceWish wish = options.library == "nccl"   ? DeviceWish::kNeeded
+                          : options.library == "auto" ? DeviceWish::kIfAble
+                                                      : DeviceWish::kNone;
+  const StatusOr<std::string> agreed =
+      AgreeOnLibrary(wish == DeviceWish::kNeeded ? "auto" : options.library, own, options.notice);
   if (!agreed.ok()) {
     return Annotate(agreed.status(),
                     StrCat("rank ", rank, " of ", size, " cannot join the others from ", own.host));
   }
   const std::string library = *agreed;
-  queue.join = [own, library, limit = options.limit](int64_t generation) {
+  queue.join = [own, library, wish, notice = options.notice,
+                limit = options.limit](int64_t generation) {
     RankOptions again = own;
     again.generation = generation;
     again.start_limit = limit;  // the others may be in a step
-    return JoinBy(library, again);
+    return JoinByAll(library, again, wish, notice);
   };
-  TENON_ASSIGN_OR_RETURN(std::unique_ptr<CollectiveBackend> backend, JoinBy(library, own));
-  return std::make_unique<CollectiveQueue>(std::move(backend), std::move(queue));
+  TENON_ASSIGN_OR_RETURN(CollectiveBackends backends,
+                         JoinByAll(library, own, wish, options.notice));
+  return std::make_unique<CollectiveQueue>(std::move(backends), std::move(queue));
 }
 
 std::unique_ptr<Communicator> OnlyRank(const JoinRanksOptions& options) {
   return std::make_unique<CollectiveQueue>(
-      nullptr, CollectiveQueueOptions{
-                   .limit = options.limit, .notice = options.notice, .clock = options.clock});
+      CollectiveBackends{},
+      CollectiveQueueOptions{
+          .limit = options.limit, .notice = options.notice, .clock = options.clock});
 }
 
 }  // namespace tenon

@@ -15,7 +15,9 @@ namespace tenon {
 struct JoinRanksOptions {
   /// The library that does it: "gloo"; "mpi", which is that of the mpirun that has started this
   /// process; or "auto", which is MPI where there is such an mpirun of just these ranks and the
-  /// plugin loads, and else Gloo.
+  /// plugin loads, and else Gloo. What is in the memory of GPUs goes by way of the host's with the
+  /// first two. With "auto" NCCL does it where each rank has a GPU of its own, the first of its
+  /// server, and finds NCCL, and `notice` is told why not; "nccl" is "auto" with an error instead.
   std::string library = "auto";
   /// How long a collective may take from when this process starts it: one that is gone, late or
   /// does something else ends the steps of all after that at most.

@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -65,6 +66,7 @@ void Reduce(const std::vector<Call>& of_ranks) {
       }
       switch (of_ranks[0].reduction) {
         case NcclReduction::kSum:
+        case NcclReduction::kAverage:
           result[i] = static_cast<T>(a + b);
           break;
         case NcclReduction::kProduct:
@@ -78,6 +80,9 @@ void Reduce(const std::vector<Call>& of_ranks) {
           break;
       }
     }
+  }
+  if (of_ranks[0].reduction == NcclReduction::kAverage) {
+    for (T& value : result) value = static_cast<T>(value / static_cast<T>(of_ranks.size()));
   }
   for (const Call& call : of_ranks)
     std::copy(result.begin(), result.end(), static_cast<T*>(call.out));
@@ -116,20 +121,21 @@ struct Meeting {
   size_t joined = 0, finalized = 0;
   std::map<int, Calls> waiting;  // by rank
   int64_t round = 0;
-  bool aborted = false;
+  std::set<int> aborted;  // ranks
 
-  /// Blocks the stream until all have come.
+  /// Blocks the stream until all have come, or this rank gives up: that others have done so it only
+  /// hears, as with the library itself.
   void Meet(int rank, const Calls& calls) {
     std::unique_lock lock(mu);
     const int64_t own = round;
     waiting[rank] = calls;
-    if (waiting.size() == size) {
-      if (connections == NcclResult::kSuccess) DoAll();
+    if (waiting.size() == size && connections == NcclResult::kSuccess) {
+      DoAll();
       waiting.clear();
       ++round;
       changed.notify_all();
     }
-    changed.wait(lock, [&] { return round > own || aborted; });
+    changed.wait(lock, [&] { return round > own || aborted.count(rank) > 0; });
   }
   void DoAll() {
     std::map<std::pair<int, int>, std::vector<Call>> sent, received;  // from, to
@@ -237,6 +243,7 @@ NcclResult CommGetAsyncError(cuda::NcclCommunicator* ranks, NcclResult* result) 
   const Communicator& own = Of(ranks);
   const std::lock_guard lock(own.meeting->mu);
   *result = connections;
+  if (!own.meeting->aborted.empty()) *result = NcclResult::kRemoteError;
   const size_t come = own.finalizes ? own.meeting->finalized : own.meeting->joined;
   if (come < own.meeting->size) *result = NcclResult::kInProgress;
   return NcclResult::kSuccess;
@@ -244,7 +251,7 @@ NcclResult CommGetAsyncError(cuda::NcclCommunicator* ranks, NcclResult* result) 
 NcclResult CommAbort(cuda::NcclCommunicator* ranks) {
   {
     const std::lock_guard lock(Of(ranks).meeting->mu);
-    Of(ranks).meeting->aborted = true;
+    Of(ranks).meeting->aborted.insert(Of(ranks).rank);
     Of(ranks).meeting->changed.notify_all();
   }
   delete &Of(ranks);

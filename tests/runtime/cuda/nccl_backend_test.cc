@@ -4,9 +4,11 @@
 // and how it ends when something fails.
 #include "runtime/cuda/nccl_backend.h"
 
+#include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <functional>
 #include <numeric>
 #include <thread>
@@ -183,7 +185,8 @@ TEST_F(NcclBackendTest, KernelsThatUseTheResultsMemoryComeFirst) {
 }
 
 TEST_F(NcclBackendTest, WhoDoesNotComeEndsTheOthersAtTheirLimit) {
-  for (const Status& end : RunByNccl(3, [](const Rank& rank) -> Status {
+  std::atomic<int> at_limit{0};
+  for (const Status& end : RunByNccl(3, [&](const Rank& rank) -> Status {
          if (rank.number == 1) {  // it stays, and does nothing
            MachineClock().SleepFor(3 * kShort);
            return OkStatus();
@@ -191,12 +194,18 @@ TEST_F(NcclBackendTest, WhoDoesNotComeEndsTheOthersAtTheirLimit) {
          Tensor x = rank.OnGpu<float>({1});
          const Status late = rank.backend.AllReduce(x.raw_data(), 1, DType::kFloat, Reduction::kSum,
                                                     rank.Call(kShort));
-         if (late.code() != StatusCode::kDeadlineExceeded) return Internal(late.ToString());
+         // The second one may hear first that the other has given up.
+         if (late.code() == StatusCode::kDeadlineExceeded) {
+           ++at_limit;
+         } else if (late.code() != StatusCode::kUnavailable) {
+           return Internal(late.ToString());
+         }
          const Status next = rank.backend.Barrier(rank.Call());
          return next.code() == StatusCode::kUnavailable ? OkStatus() : Internal(next.ToString());
        })) {
     EXPECT_TRUE(end.ok()) << end;
   }
+  EXPECT_GE(at_limit, 1);
 }
 
 TEST_F(NcclBackendTest, WhoNeverJoins) {
@@ -250,10 +259,15 @@ TEST_F(NcclBackendTest, AbortEndsACall) {
 
 /// Only where there is one: what of its interface needs no GPU.
 TEST(NcclTest, TheLibraryOfThisHost) {
-  const StatusOr<const Nccl*> found = LoadNccl();
-  if (found.status().code() == StatusCode::kNotFound) GTEST_SKIP() << found.status();
+  void* const library = dlopen("libnccl.so.2", RTLD_NOW);
+  if (library == nullptr) GTEST_SKIP() << dlerror();
+  const StatusOr<Nccl> found = LoadNccl([&](const char* symbol) -> StatusOr<void*> {
+    void* const address = dlsym(library, symbol);
+    if (address == nullptr) return NotFound(dlerror());
+    return address;
+  });
   ASSERT_TRUE(found.ok()) << found.status();
-  const Nccl& nccl = **found;
+  const Nccl& nccl = *found;
   int version = 0;
   EXPECT_EQ(nccl.GetVersion(&version), NcclResult::kSuccess);
   EXPECT_GE(version, 21400);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/cuda/libraries.h"
+#include "ops/cuda/libraries.h"
 
 #include <dlfcn.h>
 
