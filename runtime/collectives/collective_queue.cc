@@ -239,8 +239,9 @@ Status CollectiveQueue::Check(Collective* what) const {
   const bool is_there =
       what->on_device ? on_device_ != nullptr && !data.IsHostMemory() : data.IsHostMemory();
   if (!IsPlain(data.dtype()) || !is_there) {
-    return InvalidArgument(what->ToString(), ": wanted numbers in the memory of ",
-                           what->on_device ? "the device of the ranks" : "the host");
+    return InvalidArgument(
+        what->ToString(), ": wanted numbers in ",
+        what->on_device ? "the memory of the ranks' device" : "the host's memory");
   }
   if (what->reduction == Reduction::kMean && !what->on_device) {
     return InvalidArgument(what->ToString(), ": means are of what is in a device's memory");
