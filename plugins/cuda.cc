@@ -27,6 +27,8 @@ StatusOr<const cuda::Nccl*> FindNccl() {
   return &**nccl;
 }
 
+Status CheckGpu(const RankOptions&) { return FindNccl().status(); }
+
 /// Ranks by their GPUs.
 StatusOr<std::unique_ptr<CollectiveBackend>> JoinByGpu(const RankOptions& options) {
   TENON_ASSIGN_OR_RETURN(const cuda::Nccl* const nccl, FindNccl());
@@ -45,6 +47,7 @@ extern "C" const tenon::DevicePlugin* TenonDevicePlugin() {
 }
 
 extern "C" const tenon::CollectivesPlugin* TenonCollectivesPlugin() {
-  static const tenon::CollectivesPlugin plugin = {tenon::kPluginVersion, tenon::JoinByGpu};
+  static const tenon::CollectivesPlugin plugin = {tenon::kPluginVersion, tenon::JoinByGpu,
+                                                  tenon::CheckGpu};
   return &plugin;
 }

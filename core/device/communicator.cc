@@ -45,11 +45,11 @@ const char* NameOf(Reduction reduction) {
 }  // namespace
 
 std::string Collective::ToString() const {
-  std::string text = StrCat(NameOf(kind), NameOf(reduction), " '", name, "'");
+  std::string text = StrCat(NameOf(kind), NameOf(reduction), on_device ? " in a GPU's memory" : "",
+                            " '", name, "'");
   if (data.valid())
     StrAppend(&text, " of ", tenon::ToString(data.dtype()), data.shape().ToString());
   if (kind == Kind::kBroadcast) StrAppend(&text, " from rank ", root);
-  if (on_device) StrAppend(&text, " in a GPU's memory");
   return text;
 }
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/base/denormals.h"
+#include "core/base/exceptions.h"
 #include "core/base/parallel.h"
 #include "core/base/strings.h"
 #include "core/device/communicator.h"
@@ -150,7 +151,9 @@ class RanksKernel : public AsyncKernel {
     const bool is_on_host = data->IsHostMemory();
     if (is_in_place_ && is_on_host) data = Owned(*std::move(data));
     if (!data.ok()) return done(data.status());
-    StatusOr<Collective> collective = Prepare(ctx, *std::move(data), ranks);
+    // No exception may leave a device's thread.
+    StatusOr<Collective> collective =
+        CatchExceptions([&] { return Prepare(ctx, *std::move(data), ranks); });
     if (!collective.ok()) return done(collective.status());
     collective->name = what_;
     collective->on_device = !is_on_host;

@@ -79,6 +79,8 @@ struct CollectivesPlugin {
   const char* version;
   /// Blocks until all ranks have joined; DeadlineExceeded names one that has not.
   StatusOr<std::unique_ptr<CollectiveBackend>> (*join)(const RankOptions& options);
+  /// Whether this rank has what `join` needs, without the others; null: it has.
+  Status (*check)(const RankOptions& options) = nullptr;
 };
 
 /// The name of the function that gives it:

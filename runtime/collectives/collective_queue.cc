@@ -141,13 +141,16 @@ Status CollectiveQueue::BeginAnew(const Status& why) {
     return InvalidArgument("ranks begin anew after OutOfRange, found ", why.ToString());
   }
   Abort(why);
+  std::shared_ptr<CollectiveBackend> backend, on_device;  // which take a while to end
   {
     MutexLock lock(mu_);
     while (busy_ || untold_) idle_.Wait(mu_);
     if (broken_.code() != StatusCode::kOutOfRange) return broken_;
-    backend_ = nullptr;
-    on_device_ = nullptr;
+    backend = std::exchange(backend_, nullptr);
+    on_device = std::exchange(on_device_, nullptr);
   }
+  backend.reset();
+  on_device.reset();
   CollectiveBackends backends;
   Status joined;
   if (options_.size > 1) {
@@ -187,9 +190,15 @@ StatusOr<CollectiveResult> CollectiveQueue::Do(Collective& what, int64_t sequenc
     broken = broken_;
   }
   if (!result.ok()) {
-    if (broken.ok()) broken = Explain(what, sequence, result.status());
+    const bool is_first = broken.ok();
+    if (is_first) broken = Explain(what, sequence, result.status());
     Break(broken);
     result = broken;
+    if (is_first && what.on_device) {  // whose library may not tell the others
+      MutexLock lock(mu_);
+      untold_ = broken;
+      ends_.NotifyAll();
+    }
   }
   return result;
 }
@@ -306,6 +315,7 @@ StatusOr<CollectiveResult> CollectiveQueue::Gather(Collective& what, int64_t seq
   } else {
     CollectiveCall call = CallOf(what, sequence, 1);
     call.out = out;
+    TENON_RETURN_IF_ERROR(MeetBeforeDevices(what, sequence));
     TENON_RETURN_IF_ERROR(
         LibraryFor(what).AllGather(what.data.raw_data(), out.raw_data(), rows, call));
   }
@@ -340,6 +350,7 @@ StatusOr<CollectiveResult> CollectiveQueue::Exchange(Collective& what, int64_t s
   } else {
     CollectiveCall call = CallOf(what, sequence, 1);
     call.out = result.data;
+    TENON_RETURN_IF_ERROR(MeetBeforeDevices(what, sequence));
     TENON_RETURN_IF_ERROR(LibraryFor(what).AllToAll(what.data.raw_data(), sent,
                                                     result.data.raw_data(), received, call));
   }
@@ -427,7 +438,11 @@ void CollectiveQueue::Watch() {
       Tell(*untold);
       continue;
     }
-    if (waited < kCompareAfter) continue;
+    // The library of the devices may not notice that another rank has let go.
+    const std::optional<Status> told =
+        what.on_device && waited >= kComparePause ? notes_.ReasonOfOthers() : std::nullopt;
+    if (told) Break(OfOthers(what, *told));
+    if (told || waited < kCompareAfter) continue;
     const StatusOr<RankFindings> found = notes_.Compare(what, sequence, kComparePatience);
     if (!found.ok()) continue;
     if (!found->of_others.empty()) {
@@ -444,6 +459,11 @@ void CollectiveQueue::Watch() {
   }
 }
 
+Status CollectiveQueue::OfOthers(const Collective& what, const Status& told) const {
+  if (told.code() == StatusCode::kOutOfRange) return told;
+  return Annotate(told, StrCat(what.ToString(), " on rank ", options_.rank));
+}
+
 Status CollectiveQueue::Explain(const Collective& what, int64_t sequence, const Status& error) {
   if (error.code() != StatusCode::kUnavailable && error.code() != StatusCode::kDeadlineExceeded) {
     return error;
@@ -452,8 +472,7 @@ Status CollectiveQueue::Explain(const Collective& what, int64_t sequence, const 
   backend_->Abort(/*has_failed=*/false);
   if (on_device_ != nullptr) on_device_->Abort(/*has_failed=*/false);
   if (const std::optional<Status> told = notes_.ReasonOfOthers()) {
-    if (told->code() == StatusCode::kOutOfRange) return *told;
-    return Annotate(*told, StrCat(what.ToString(), " on rank ", options_.rank));
+    return OfOthers(what, *told);
   }
   const StatusOr<RankFindings> found = notes_.Compare(what, sequence, kLastPatience);
   const bool is_late = error.code() == StatusCode::kDeadlineExceeded;

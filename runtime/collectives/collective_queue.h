@@ -91,7 +91,14 @@ class CollectiveQueue final : public Communicator {
   /// The rows and dtypes of all ranks, of which all dimensions but the first must agree.
   Status ShareShapes(const Collective& what, int64_t sequence, absl::Span<const int64_t> rows,
                      std::vector<int64_t>* all_rows);
+  /// Waits for the ranks by the library of the host's memory, where what follows is by the devices'
+  /// own: one that has failed meanwhile, such as for lack of memory, is noticed here.
+  Status MeetBeforeDevices(const Collective& what, int64_t sequence) {
+    return what.on_device ? backend_->Barrier(CallOf(what, sequence, 2)) : OkStatus();
+  }
   CollectiveCall CallOf(const Collective& what, int64_t sequence, int part) const;
+  /// The error of a collective that fails for a reason which another rank has left.
+  Status OfOthers(const Collective& what, const Status& told) const;
   /// Why a collective has failed, with the ranks that are the cause as far as they are known.
   Status Explain(const Collective& what, int64_t sequence, const Status& error);
 

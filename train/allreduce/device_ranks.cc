@@ -12,6 +12,8 @@ namespace {
 
 /// What ranks tell each other of themselves, as bits.
 constexpr int32_t kCan = 1, kHasDevice = 2, kNeedsIt = 4;
+/// The rank could not join because of another one, as it seems.
+constexpr int32_t kHasWaited = 8;
 /// How long the others may still be busy joining, in multiples of the limit for that.
 constexpr int kPatience = 2;
 /// The tags of the two exchanges.
@@ -40,14 +42,19 @@ Status WhyNot(const RankOptions& own, DeviceWish wish) {
     return FailedPrecondition("it wants no library for the memory of GPUs");
   }
   if (own.device == nullptr) return NotFound("it has no GPU");
-  return LoadCollectives("cuda").status();
+  TENON_ASSIGN_OR_RETURN(const CollectivesPlugin* const plugin, LoadCollectives("cuda"));
+  return plugin->check == nullptr ? OkStatus() : plugin->check(own);
 }
 
-/// The first rank that cannot, or -1.
+/// The first rank that cannot, best one that is the cause, or -1.
 int FirstUnable(const std::vector<int32_t>& words) {
-  const auto unable =
-      std::find_if(words.begin(), words.end(), [](int32_t word) { return (word & kCan) == 0; });
-  return unable == words.end() ? -1 : static_cast<int>(unable - words.begin());
+  for (const int32_t waited : {0, kHasWaited}) {
+    const auto unable = std::find_if(words.begin(), words.end(), [&](int32_t word) {
+      return (word & (kCan | kHasWaited)) == waited;
+    });
+    if (unable != words.end()) return static_cast<int>(unable - words.begin());
+  }
+  return -1;
 }
 
 }  // namespace
@@ -70,7 +77,10 @@ StatusOr<std::unique_ptr<CollectiveBackend>> JoinByDevices(
           .IgnoreError();
     }
     const bool has_device = own.device != nullptr && wish != DeviceWish::kNone;
-    const int32_t word = (own_end.ok() ? kCan : 0) | (has_device ? kHasDevice : 0) |
+    const bool has_waited = own_end.code() == StatusCode::kDeadlineExceeded ||
+                            own_end.code() == StatusCode::kUnavailable;
+    const int32_t word = (own_end.ok() ? kCan : 0) | (has_waited ? kHasWaited : 0) |
+                         (has_device ? kHasDevice : 0) |
                          (wish == DeviceWish::kNeeded ? kNeedsIt : 0);
     TENON_ASSIGN_OR_RETURN(words, Share(host, own, tag, word));
     unable = FirstUnable(words);

@@ -151,16 +151,44 @@ TEST(DeviceCollectivesTest, WhatTheHostsMemoryGives) {
 
 TEST(DeviceCollectivesTest, DataInDifferentMemoriesAreFoundOut) {
   const Build sum = [](int) { return std::vector<Output>{HorovodAllreduce(Const(1.f) * 2.f)}; };
-  const auto limit = std::chrono::seconds(30);
-  for (const Status& end : RunRanks(
-           2,
-           [&](Communicator& ranks) {
-             return RunOn(ranks, sum, ranks.rank() == 1 ? "/cpu:0" : "").status();
-           },
-           limit, {}, DeviceOf)) {
-    EXPECT_THAT(Message(end), HasSubstr("the ranks do not do the same"));
-    EXPECT_THAT(Message(end), HasSubstr("of float[] in a GPU's memory"));
+  const Build rows = [](int) {
+    return std::vector<Output>{HorovodAllgather(Fill(Const(std::vector<int32_t>{2}), 1.f))};
+  };
+  for (const Build& build : {sum, rows}) {
+    const auto ends = RunRanks(
+        2,
+        [&](Communicator& ranks) {
+          return RunOn(ranks, build, ranks.rank() == 1 ? "/cpu:0" : "").status();
+        },
+        std::chrono::seconds(30), {}, DeviceOf);
+    for (const Status& end : ends) {
+      EXPECT_THAT(Message(end), HasSubstr("the ranks do not do the same"));
+      EXPECT_THAT(Message(end), HasSubstr("in a GPU's memory 'Horovod"));
+    }
   }
+}
+
+/// The others do not wait in the devices' library until their limit.
+TEST(DeviceCollectivesTest, ARankWithoutMemoryEndsTheOthers) {
+  const auto ends = RunRanks(
+      2,
+      [&](Communicator& ranks) -> Status {
+        StreamDevice& device = *DeviceOf(ranks.rank());
+        Collective rows = {.kind = Collective::Kind::kAllGather, .name = "rows", .on_device = true};
+        TENON_ASSIGN_OR_RETURN(rows.data, device.CopyToDevice(Tensor::Vector<float>({1, 2})));
+        TENON_RETURN_IF_ERROR(device.Wait());
+        rows.allocate = [&](const Shape& shape) -> StatusOr<Tensor> {
+          if (ranks.rank() == 1) return ResourceExhausted("no more memory");
+          return Tensor::Allocate(device.allocator(), DType::kFloat, shape);
+        };
+        const Clock::Time begin = MachineClock().Now();
+        const Status end = ranks.Run(std::move(rows)).status();
+        if (MachineClock().Now() - begin > std::chrono::seconds(10)) return Internal("too late");
+        return end;
+      },
+      std::chrono::seconds(30), {}, DeviceOf);
+  EXPECT_THAT(ends[1], testing::IsError(StatusCode::kResourceExhausted, "no more memory"));
+  EXPECT_THAT(ends[0], testing::IsError(StatusCode::kUnavailable, "in a GPU's memory 'rows'"));
 }
 
 TEST(DeviceCollectivesTest, ARankThatDoesNotComeIsNamed) {
