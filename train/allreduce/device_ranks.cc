@@ -10,7 +10,7 @@
 namespace tenon {
 namespace {
 
-/// What ranks tell each other of themselves, as bits.
+/// The bits of the word that each rank tells the others.
 constexpr int32_t kCan = 1, kHasDevice = 2, kNeedsIt = 4;
 /// The rank could not join because of another one, as it seems.
 constexpr int32_t kHasWaited = 8;
@@ -23,7 +23,7 @@ std::string ReasonKey(const RankOptions& own, int rank) {
   return StrCat("collectives/device/", own.generation, "/", rank);
 }
 
-/// What each rank says of itself, in the order of the ranks.
+/// The words of all ranks, in their order.
 StatusOr<std::vector<int32_t>> Share(CollectiveBackend& host, const RankOptions& own, uint32_t tag,
                                      int32_t word) {
   CollectiveCall call = {.tag = tag, .limit = kPatience * own.start_limit};

@@ -64,8 +64,8 @@ class WatchedRank final : public Communicator {
 
 using Build = std::function<std::vector<Output>(int rank)>;
 
-/// What the rank's graph gives on its device, or on `device`; in `steps` steps, of which each gives
-/// the same.
+/// The fetched values of the rank's graph on its device, or on `device`. An error where one of
+/// `steps` steps gives others than the first.
 StatusOr<std::vector<Tensor>> RunOn(Communicator& ranks, const Build& build,
                                     const std::string& device = "", int steps = 3) {
   Graph graph(AllOps());

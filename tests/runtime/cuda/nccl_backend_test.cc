@@ -174,7 +174,7 @@ TEST_F(NcclBackendTest, KernelsThatUseTheResultsMemoryComeFirst) {
       opened = true;
       kernel.Open();
     });
-    // What is done in place has its memory for itself, and waits for no kernel.
+    // A sum in place has its memory for itself, and waits for no kernel.
     TENON_RETURN_IF_ERROR(
         rank.backend.AllReduce(in.raw_data(), 2, DType::kInt32, Reduction::kSum, rank.Call()));
     TENON_RETURN_IF_ERROR(rank.backend.AllGather(in.raw_data(), out.raw_data(), {8}, rank.Call()));
