@@ -153,7 +153,7 @@ def words_as_they_are(folder):
     words = ["a'b\"c", "$(HOME)", "$$", "$X $(JOB_COMPLETION_INDEX)", "", "- x: {y}", "#no", "ünï 漢 🙂", "a\tb\nc\\n", "no", "1e3",
              "\x7f\x01", "%"]
     text, read = read_manifest(folder, "on", "--image", "i", "--ps", 0, "--workers", 2, "--env", "A=$(B) $$ 'x': \"y\"", "--env",
-                               "no=1", "--max_restarts", 7, "--cpus_per_task", 4, "--", "program", *words)
+                               "no=1", "--max_restarts", 7, "--cpus_per_task", 4, "--gpus_per_task", 2, "--", "program", *words)
     pod = read["pods"][1]
     assert pod["command"][:-3] == ["program", *words], pod
     assert pod["command"][-3:] == ["--worker_hosts=on-worker-0.on:2222,on-worker-1.on:2222", "--job_name=worker", "--task_index=1"], pod
@@ -161,8 +161,13 @@ def words_as_they_are(folder):
     assert re.fullmatch("[0-9a-f]{64}", pod["environment"]["TENON_TOKEN"]), pod
     job = read["documents"][-1]["spec"]
     assert job["backoffLimit"] == 7, job
-    assert job["template"]["spec"]["containers"][0]["resources"]["requests"]["cpu"] == 4, job
+    resources = job["template"]["spec"]["containers"][0]["resources"]
+    assert resources["requests"]["cpu"] == 4 and resources["limits"] == {"nvidia.com/gpu": 2}, job
     assert "ps" not in [d["metadata"]["name"].split("-")[-1] for d in read["documents"]], text
+    # Parameter servers have no GPU.
+    _, read = read_manifest(folder, "on", "--image", "i", "--ps", 1, "--gpus_per_task", 1, "--", "program")
+    resources = [d["spec"]["template"]["spec"]["containers"][0]["resources"] for d in read["documents"] if d["kind"] == "Job"]
+    assert [r.get("limits") for r in resources] == [None, {"nvidia.com/gpu": 1}], read
     # Each has a secret of its own, and none where there are flags about security.
     again = read_manifest(folder, "on", "--image", "i", "--", "program")[1]["pods"][0]["environment"]["TENON_TOKEN"]
     assert again != pod["environment"]["TENON_TOKEN"], again

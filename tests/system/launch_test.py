@@ -17,6 +17,7 @@ import time
 from tenon_process import TENON, Process, in_a_folder, main, processes_of_session, run
 
 LAUNCH = [TENON, "launch", "--ps", "0"]
+SIMULATED = os.path.join(os.path.dirname(TENON), "simulated")
 
 
 def sh(script):
@@ -176,6 +177,32 @@ def tasks_have_their_cores():
         assert done.returncode == code, done
         assert (f"Cpus_allowed_list:\t{cores[-1]}\n" in done.stdout) == (code == 0), done
     assert "--cpus_per_task: found 2, wanted at most 1, the cores " in done.stderr, done
+
+
+def workers_have_their_gpus():
+    """The simulated device is two."""
+    task = sh("echo sees ${CUDA_VISIBLE_DEVICES-all}.")
+    simulated = {"TENON_CUDA_PLUGIN": f"{SIMULATED}/libtenon_simulated.so", "LD_LIBRARY_PATH": SIMULATED}
+
+    def launched(*flags, **variables):
+        return subprocess.run([TENON, "launch", *flags, *task], capture_output=True, text=True, timeout=60, check=False,
+                              env={**{k: v for k, v in os.environ.items() if k != "CUDA_VISIBLE_DEVICES"}, **simulated, **variables})
+
+    for visible, first, second in ((None, "0", "1"), ("3,GPU-5", "3", "GPU-5")):
+        variables = {} if visible is None else {"CUDA_VISIBLE_DEVICES": visible}
+        done = launched("--ps", "1", "--workers", "2", "--gpus_per_task", "1", **variables)
+        for line in ("[ps 0] sees .", f"[worker 0] sees {first}.", f"[worker 1] sees {second}."):
+            assert done.returncode == 0 and f"{line}\n" in done.stdout, (line, done)
+    done = launched("--ps", "0", "--workers", "1", "--gpus-per-task", "2")
+    assert "[worker 0] sees 0,1.\n" in done.stdout, done
+    assert "[worker 0] sees all.\n" in launched("--ps", "0", "--workers", "1").stdout
+    done = launched("--ps", "0", "--workers", "3", "--gpus_per_task", "1", "--dry_run")
+    assert done.returncode == 2 and "--gpus_per_task: found 1 for each of 3 workers, and there are 2 here" in done.stderr, done
+    done = launched("--ps", "0", "--workers", "1", "--gpus_per_task", "1", TENON_CUDA_PLUGIN="/nowhere")
+    assert done.returncode == 1 and "/nowhere" in done.stderr, done
+    done = launched("--ps", "1", "--hosts", "h1:3,h2:1", "--gpus_per_task", "2", "--dry_run")
+    assert re.findall("CUDA_VISIBLE_DEVICES=[0-9,]*", done.stdout) == [
+        f"CUDA_VISIBLE_DEVICES={gpus}" for gpus in ("", "0,1", "2,3", "0,1")], done
 
 
 def dry_run_starts_nothing(folder):
@@ -403,6 +430,7 @@ if __name__ == "__main__":
         ("a log that is full", in_a_folder(log_that_is_full)),
         ("variables", variables_of_all_tasks),
         ("cores", tasks_have_their_cores),
+        ("gpus", workers_have_their_gpus),
         ("ports", ports_stay_the_tasks_own),
         ("a dry run", in_a_folder(dry_run_starts_nothing)),
         ("the first failure", in_a_folder(first_failure_is_told_last)),

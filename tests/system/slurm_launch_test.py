@@ -222,6 +222,11 @@ def within_an_allocation(nodes):
     assert done.stdout.count(f"] job {job} of 3\n") == 3, done
     done = nodes.run("salloc", "-N1", "-n1", *LAUNCH, "--workers", 40, *sh("true"))
     assert done.returncode == 1 and "More processors requested than permitted" in done.stderr, done
+    # This cluster knows of no GPU.
+    done = nodes.run(*LAUNCH, "--gpus_per_task", 2, "--dry_run", *sh("true"))
+    assert done.returncode == 0 and " --gpus-per-task=2 " in done.stdout, done
+    done = nodes.run(*LAUNCH, "--gpus_per_task", 2, *sh("true"))
+    assert done.returncode == 1 and "generic resource" in done.stderr, done
     # The printed line of a shell does the same.
     done = nodes.run(*LAUNCH, "--dry_run", "--env", "A=it's", "--slurm_args=--time=5", *sh('echo "$A ${#TENON_TOKEN} $@"'))
     assert done.returncode == 0 and "srun --ntasks=2 " in done.stdout and " --time=5 sh -c" in done.stdout, done

@@ -219,7 +219,7 @@ class Manifest {
         "what docs/fault_tolerance.md says.\n      restartPolicy: OnFailure\n"
         "      # SIGTERM ends a worker with a checkpoint.\n"
         "      terminationGracePeriodSeconds: 60\n      containers:\n");
-    text += Container("      ", role, TaskFlags(role));
+    text += Container("      ", role, std::string_view(role) == kWorkerJob, TaskFlags(role));
     StrAppend(&text, "        ports:\n        - name: tenon\n          containerPort: ", kPort,
               "\n        # ", ProbeComment(), "\n",
               "        # Change: a program that takes longer than 5 minutes to listen.\n"
@@ -251,14 +251,14 @@ class Manifest {
                               "\n      restartPolicy: OnFailure\n      template:\n        spec:\n"
                               "          terminationGracePeriodSeconds: 60\n"
                               "          containers:\n");
-    text += Container("          ", "tensorflow", {});
+    text += Container("          ", "tensorflow", std::string_view(role) == "Worker", {});
     StrAppend(&text, "            ports:\n            - name: tfjob-port\n",
               "              containerPort: ", kPort, "\n");
     return text + Volumes("          ");
   }
 
   /// `indent` is that of the list of containers.
-  std::string Container(const std::string& indent, const char* name,
+  std::string Container(const std::string& indent, const char* name, bool is_worker,
                         const std::vector<std::string>& task_flags) const {
     std::string text = StrCat(indent, "- name: ", name, "\n", indent, "  image: ", "\"", job_.image,
                               "\"\n", indent, "  command:\n");
@@ -278,6 +278,10 @@ class Manifest {
               indent, "  resources:\n", indent, "    requests:\n", indent,
               "      cpu: ", std::max(1, job_.shape.cpus_per_task), "\n", indent,
               "      memory: 1Gi\n");
+    if (is_worker && job_.shape.gpus_per_task > 0) {
+      StrAppend(&text, indent, "    limits:\n", indent,
+                "      nvidia.com/gpu: ", job_.shape.gpus_per_task, "\n");
+    }
     return text;
   }
 

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdio>
+#include <cstdlib>
 #include <memory>
 #include <optional>
 
+#include "absl/strings/str_split.h"
+#include "core/device/device_plugin.h"
 #include "distributed/resolver/cluster_resolver.h"
 #include "tools/commands.h"
 #include "tools/launch/kubernetes_manifest.h"
@@ -49,13 +52,34 @@ std::vector<std::string> LastOfEachName(const std::vector<std::string>& variable
   return kept;
 }
 
+/// The GPUs that a process here sees, by their names for CUDA.
+StatusOr<std::vector<std::string>> OwnGpus() {
+  TENON_ASSIGN_OR_RETURN(const std::vector<GpuDescription> gpus, ListGpus());
+  std::vector<std::string> names;
+  if (const char* const visible = std::getenv("CUDA_VISIBLE_DEVICES"); visible != nullptr) {
+    names = absl::StrSplit(visible, ',');
+  }
+  for (size_t i = names.size(); i < gpus.size(); ++i) names.push_back(StrCat(i));
+  names.resize(gpus.size());  // CUDA leaves off those from a wrong one on
+  return names;
+}
+
 StatusOr<std::vector<TaskPlan>> Plan(const ClusterShape& shape) {
   TENON_ASSIGN_OR_RETURN(const std::vector<int> cores, OwnCores());
   if (shape.cpus_per_task > static_cast<int>(cores.size())) {
     return WrongUsage(StrCat("--cpus_per_task: found ", shape.cpus_per_task, ", wanted at most ",
                              cores.size(), ", the cores that this process may run on"));
   }
-  return PlanTasks(shape, cores);
+  TENON_ASSIGN_OR_RETURN(std::vector<TaskPlan> plans, PlanTasks(shape, cores));
+  if (shape.gpus_per_task > 0) {
+    TENON_ASSIGN_OR_RETURN(const std::vector<std::string> gpus, OwnGpus());
+    if (shape.workers > static_cast<int>(gpus.size()) / shape.gpus_per_task) {
+      return WrongUsage(StrCat("--gpus_per_task: found ", shape.gpus_per_task, " for each of ",
+                               shape.workers, " workers, and there are ", gpus.size(), " here"));
+    }
+    DealGpus(shape.gpus_per_task, gpus, &plans);
+  }
+  return plans;
 }
 
 Status LaunchBySlurm(const LaunchFlags& flags, int* left_by) {
@@ -192,6 +216,11 @@ void AddFlags(CLI::App& launch, LaunchFlags* flags) {
       .add_option("--cpus_per_task", flags->shape.cpus_per_task,
                   "Cores that a task is bound to: the first task to the first ones, and so on "
                   "round. default: 0, all for everybody")
+      ->check(AtLeast(0));
+  launch
+      .add_option("--gpus_per_task", flags->shape.gpus_per_task,
+                  "GPUs that a worker sees: the first worker of a host the first ones, and so on; "
+                  "parameter servers see none. default: 0, all for everybody")
       ->check(AtLeast(0));
   launch.add_flag("--dry_run", flags->dry_run,
                   "Start nothing: print each task's command, as one writes it in a shell");

@@ -109,6 +109,8 @@ Status Launcher::StartProcess(Task* task) {
   options.take_errors = true;
   options.own_group = true;
   options.environment = options_.environment;
+  const auto& own = task->plan.variables;
+  options.environment.insert(options.environment.end(), own.begin(), own.end());
   options.cores = task->plan.cores;
   TENON_ASSIGN_OR_RETURN(const Child child, StartChild(task->plan.arguments, options));
   task->output->Attach(child.output);

@@ -25,6 +25,7 @@ constexpr OwnOption kOwnOptions[] = {
     {"--ntasks", "-n", "--ps and --workers say how many tasks there are", true},
     {"--nodes", "-N", "--nodes of this command says it", true},
     {"--cpus-per-task", "-c", "--cpus_per_task says it", true},
+    {"--gpus-per-task", "", "--gpus_per_task says it", true},
     {"--label", "-l", "each line has the name of its task in any case"},
     {"--output", "-o", "--log_dir says it"},
     {"--error", "-e", "--log_dir says it"},
@@ -44,6 +45,9 @@ std::vector<std::string> Resources(const SlurmJob& job) {
   if (job.nodes > 0) options.push_back(StrCat("--nodes=", job.nodes));
   if (job.shape.cpus_per_task > 0) {
     options.push_back(StrCat("--cpus-per-task=", job.shape.cpus_per_task));
+  }
+  if (job.shape.gpus_per_task > 0) {
+    options.push_back(StrCat("--gpus-per-task=", job.shape.gpus_per_task));
   }
   return options;
 }

@@ -176,10 +176,12 @@ std::string RemoteScript(const TaskPlan& task, const SshOptions& options,
   std::string script(kAnswers);
   StrAppend(&script, "cd ", ShellWord(options.directory), " 2>/dev/null || refuse ",
             ShellWord(StrCat("the folder ", options.directory, " cannot be entered")), "\n");
-  for (const std::string& variable : variables) {
-    const size_t equals = variable.find('=');
-    StrAppend(&script, "export ", variable.substr(0, equals), "=",
-              ShellWord(variable.substr(equals + 1)), "\n");
+  for (const auto* some : {&variables, &task.variables}) {
+    for (const std::string& variable : *some) {
+      const size_t equals = variable.find('=');
+      StrAppend(&script, "export ", variable.substr(0, equals), "=",
+                ShellWord(variable.substr(equals + 1)), "\n");
+    }
   }
   StrAppend(&script, CheckProgram(task.arguments[0]), "cores=\n");
   if (options.cpus_per_task > 0) {

@@ -46,7 +46,9 @@ StatusOr<std::vector<TaskPlan>> SshFlags::Plan(ClusterShape shape) const {
                          hosts.empty() ? ReadHostFile(host_file) : ParseHosts(hosts));
   shape.command[0] = SameProgram(shape.command[0], Environment::OfProcess());
   if (workers->count() == 0) shape.workers = std::max(1, NumSlots(slots) - shape.ps);
-  return PlanTasksOnHosts(shape, slots, first_port);
+  TENON_ASSIGN_OR_RETURN(std::vector<TaskPlan> plans, PlanTasksOnHosts(shape, slots, first_port));
+  if (shape.gpus_per_task > 0) DealGpus(shape.gpus_per_task, {}, &plans);
+  return plans;
 }
 
 StatusOr<SshOptions> SshFlags::Options(const ClusterShape& shape) const {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <map>
 #include <string_view>
 
 #include "core/base/strings.h"
@@ -69,6 +70,19 @@ StatusOr<std::vector<TaskPlan>> PlanTasks(const ClusterShape& shape,
   return plans;
 }
 
+void DealGpus(int gpus_per_task, const std::vector<std::string>& visible,
+              std::vector<TaskPlan>* plans) {
+  std::map<std::string, size_t> next;  // of each host
+  for (TaskPlan& task : *plans) {
+    std::vector<std::string> gpus;
+    for (int k = 0; k < gpus_per_task && task.role == TaskRole::kWorker; ++k) {
+      const size_t number = next[task.host]++;
+      gpus.push_back(task.host.empty() ? visible[number] : StrCat(number));
+    }
+    task.variables.push_back(StrCat("CUDA_VISIBLE_DEVICES=", Join(gpus, ",")));
+  }
+}
+
 std::string CoreList(const std::vector<int>& cores) {
   std::vector<std::string> texts;
   for (const int core : cores) texts.push_back(StrCat(core));
@@ -100,8 +114,10 @@ std::string ShellWords(const std::vector<std::string>& texts) {
 
 std::string ShellLine(const TaskPlan& task, const std::vector<std::string>& environment) {
   std::vector<std::string> words;
-  if (!environment.empty()) words.emplace_back("env");
-  for (const std::string& variable : environment) words.push_back(ShellWord(variable));
+  if (!environment.empty() || !task.variables.empty()) words.emplace_back("env");
+  for (const auto* variables : {&environment, &task.variables}) {
+    for (const std::string& variable : *variables) words.push_back(ShellWord(variable));
+  }
   if (!task.cores.empty()) words.push_back(StrCat("taskset -c ", CoreList(task.cores)));
   for (const std::string& argument : task.arguments) words.push_back(ShellWord(argument));
   return Join(words, " ");

@@ -20,6 +20,7 @@ struct TaskPlan {
   std::vector<int> cores;              // those that it may run on; none: all
   std::string host;                    // which ssh is to start it on; none: this machine
   int place = 0;                       // among the tasks of that host
+  std::vector<std::string> variables;  // NAME=VALUE, of its environment alone
 
   std::string name() const;      // "worker 0", "worker 0 (h1)"
   std::string log_name() const;  // "worker-0.log"
@@ -30,6 +31,7 @@ struct ClusterShape {
   int ps = 1;
   int workers = 1;
   int cpus_per_task = 0;             // 0: all are everybody's
+  int gpus_per_task = 0;             // of each worker; 0: all are everybody's
   std::vector<std::string> command;  // which the flags of each task are added to
 
   std::string ToString() const;  // "1 parameter server and 2 workers"
@@ -46,6 +48,12 @@ std::vector<TaskPlan> TasksAt(const std::vector<std::string>& addresses, const C
 /// round: those of the last task may be those of the first ones. REQUIRES: there are as many cores
 /// as a task is to have.
 StatusOr<std::vector<TaskPlan>> PlanTasks(const ClusterShape& shape, const std::vector<int>& cores);
+
+/// Has each worker see so many GPUs of its host and no other, the first ones first, and each
+/// parameter server none. `visible` are those of this machine by their names for CUDA; elsewhere
+/// they are counted from 0. REQUIRES: there are enough here.
+void DealGpus(int gpus_per_task, const std::vector<std::string>& visible,
+              std::vector<TaskPlan>* plans);
 
 /// "0,1", as taskset has them.
 std::string CoreList(const std::vector<int>& cores);
