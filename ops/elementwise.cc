@@ -59,16 +59,9 @@ class BinaryKernel final : public ElementwiseKernel<BinaryInfo> {
     const Tensor &x = ctx.input(0), &y = ctx.input(1);
     const bool equal = x.shape() == y.shape();
     if (same_shape_ && !equal) return CheckSameShape(ctx);
-    // The plan of the common cases: one shape, or a scalar on one side.
-    BroadcastPlan line;
-    if (equal || y.rank() == 0) {
-      line.dims.push_back({x.num_elements(), {1, equal}});
-      return Run(ctx, x.shape(), line);
-    }
-    if (x.rank() == 0) {
-      line.dims.push_back({y.num_elements(), {0, 1}});
-      return Run(ctx, y.shape(), line);
-    }
+    // The common cases need no plan: one shape, or a scalar on one side.
+    if (equal || y.rank() == 0) return RunLine(ctx, x.shape(), 1, equal ? 1 : 0);
+    if (x.rank() == 0) return RunLine(ctx, y.shape(), 0, 1);
     const StatusOr<BroadcastPlan> plan = PlanBroadcast({&x.shape(), &y.shape()});
     if (plan.ok()) return Run(ctx, plan->shape, *plan);
     return incompatible_is_result_ ? ctx.Return(Tensor::Scalar(incompatible_result_))
@@ -76,6 +69,22 @@ class BinaryKernel final : public ElementwiseKernel<BinaryInfo> {
   }
 
  private:
+  /// Operands that are read one element after the other, or of which the only one is repeated.
+  Status RunLine(KernelContext& ctx, const Shape& shape, int64_t a_step, int64_t b_step) const {
+    const char* a = static_cast<const char*>(ctx.input(0).raw_data());
+    const char* b = static_cast<const char*>(ctx.input(1).raw_data());
+    TENON_ASSIGN_OR_RETURN(Tensor * z, Allocate(ctx, shape));
+    char* out = static_cast<char*>(z->raw_data());
+    std::atomic<bool> ok{true};
+    ParallelFor(z->num_elements(), cost_ns_, [&](int64_t begin, int64_t end) {
+      if (!loop_(a + begin * a_step * in_size_, a_step, b + begin * b_step * in_size_, b_step,
+                 out + begin * out_size_, end - begin)) {
+        ok.store(false, std::memory_order_relaxed);
+      }
+    });
+    return ok ? OkStatus() : InvalidArgument(error_);
+  }
+
   Status Run(KernelContext& ctx, const Shape& shape, const BroadcastPlan& plan) const {
     const char* a = static_cast<const char*>(ctx.input(0).raw_data());
     const char* b = static_cast<const char*>(ctx.input(1).raw_data());

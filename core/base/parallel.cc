@@ -14,9 +14,6 @@ extern "C" void kmp_set_blocktime(int ms);  // libomp's; a compiler's own omp.h 
 namespace tenon {
 namespace {
 
-/// The threads of a team sleep between two loops. To wake them costs tens of microseconds, on a
-/// virtual machine a hundred: with less work than this, one thread is done sooner.
-constexpr double kMinParallelNs = 300e3;
 /// What one thread should at least have to do.
 constexpr double kMinShareNs = 100e3;
 /// What a thread does at most, about, before it looks whether the kernel is interrupted. Guesses of
@@ -39,7 +36,7 @@ void LetTeamSleep() {
 }
 
 int WantedExtra(double total_ns) {
-  if (total_ns < kMinParallelNs || omp_in_parallel()) return 0;
+  if (total_ns < parallel_internal::kLeastNs || omp_in_parallel()) return 0;
   LetTeamSleep();
   const double shares = std::min(total_ns / kMinShareNs, 1e6);
   return static_cast<int>(shares) - 1;
@@ -83,9 +80,8 @@ void SerialFor(int64_t n, double cost_ns, absl::FunctionRef<void(int64_t begin, 
   RunRange(0, n, cost_ns, fn);
 }
 
-void ParallelFor(int64_t n, double cost_ns,
-                 absl::FunctionRef<void(int64_t begin, int64_t end)> fn) {
-  if (n <= 0) return;
+void parallel_internal::Divide(int64_t n, double cost_ns,
+                               absl::FunctionRef<void(int64_t begin, int64_t end)> fn) {
   const int wanted =
       static_cast<int>(std::min<int64_t>(n - 1, WantedExtra(cost_ns * static_cast<double>(n))));
   const ExtraThreads threads(wanted);

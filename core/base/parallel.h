@@ -10,6 +10,15 @@
 
 namespace tenon {
 
+namespace parallel_internal {
+/// The threads of a team sleep between two loops. To wake them costs tens of microseconds, on a
+/// virtual machine a hundred: with less work than this, one thread is done sooner.
+inline constexpr double kLeastNs = 300e3;
+
+/// ParallelFor for more work than that.
+void Divide(int64_t n, double cost_ns, absl::FunctionRef<void(int64_t begin, int64_t end)> fn);
+}  // namespace parallel_internal
+
 /// How many threads may compute at once in this process. The default is the number of cores that
 /// the process may run on. Takes effect for work that starts afterwards. REQUIRES: n >= 1.
 void SetThreadBudget(int n);
@@ -44,7 +53,12 @@ class ExtraThreads {
 /// work below about 300 us runs on the calling thread, as does a loop inside a loop. A long loop
 /// comes in chunks of some ms and stops between two of them when the kernel is interrupted (see
 /// interruption.h): the rest is then not done. An exception of `fn` ends up in the caller.
-void ParallelFor(int64_t n, double cost_ns, absl::FunctionRef<void(int64_t begin, int64_t end)> fn);
+inline void ParallelFor(int64_t n, double cost_ns,
+                        absl::FunctionRef<void(int64_t begin, int64_t end)> fn) {
+  if (n <= 0) return;
+  if (cost_ns * static_cast<double>(n) < parallel_internal::kLeastNs) return fn(0, n);
+  parallel_internal::Divide(n, cost_ns, fn);
+}
 
 /// The same on the calling thread alone, in ascending order.
 void SerialFor(int64_t n, double cost_ns, absl::FunctionRef<void(int64_t begin, int64_t end)> fn);

@@ -15,13 +15,11 @@ StatusOr<Tensor*> KernelContext::CreateOutput(int i, absl::Span<const int64_t> d
 
 StatusOr<Tensor*> KernelContext::ForwardOrAllocate(int from, int i, const Shape& shape) {
   Tensor& in = inputs_[from].tensor;
-  if (in.dtype() != output_type(i) || !in.HasOneReference() ||
+  if (in.dtype() != output_type(i) || !in.OwnsBuffer() ||
       in.num_elements() != shape.num_elements() || !IsPlain(in.dtype())) {
     return AllocateOutput(i, shape);
   }
-  // The input keeps its view, so that pointers into it stay good; the output is a second one.
-  outputs_[i].tensor = Tensor(in.dtype(), shape, in.buffer());
-  if (outputs_[i].tensor.raw_data() != in.raw_data()) return AllocateOutput(i, shape);
+  outputs_[i].tensor = in.HandOver(shape);
   return &outputs_[i].tensor;
 }
 

@@ -40,15 +40,28 @@ std::string DimsToString(absl::Span<const int64_t> dims) {
 Shape::Shape(std::initializer_list<int64_t> dims)
     : Shape(absl::Span<const int64_t>(dims.begin(), dims.size())) {}
 
-Shape::Shape(absl::Span<const int64_t> dims) : dims_(dims.begin(), dims.end()) {
+Shape::Shape(absl::Span<const int64_t> dims) : rank_(static_cast<int32_t>(dims.size())) {
+  if (is_inline()) {
+    std::copy(dims.begin(), dims.end(), dims_.own);
+  } else {
+    CopyLarge(dims.data());
+  }
   bool overflows = false;
-  for (const int64_t d : dims_) {
+  for (const int64_t d : dims) {
     overflows |= __builtin_mul_overflow(num_elements_, d, &num_elements_);
   }
   if (overflows) {
-    num_elements_ = CheckedProduct(dims_).value_or(std::numeric_limits<int64_t>::max());
+    num_elements_ = CheckedProduct(dims).value_or(std::numeric_limits<int64_t>::max());
   }
 }
+
+void Shape::CopyLarge(const int64_t* dims) {
+  int64_t* const copy = TalliedAllocator<int64_t>().allocate(rank_);
+  std::copy_n(dims, rank_, copy);
+  dims_.large = copy;
+}
+
+void Shape::FreeLarge() { TalliedAllocator<int64_t>().deallocate(dims_.large, rank_); }
 
 StatusOr<Shape> Shape::Create(absl::Span<const int64_t> dims) {
   if (dims.size() > kMaxRank) {
@@ -65,24 +78,24 @@ StatusOr<Shape> Shape::Create(absl::Span<const int64_t> dims) {
 }
 
 Shape Shape::WithDim(int i, int64_t size) const {
-  DimVector dims = dims_;
+  DimVector dims(this->dims().begin(), this->dims().end());
   dims[i] = size;
   return Shape(dims);
 }
 
 Shape Shape::WithoutDim(int i) const {
-  DimVector dims = dims_;
+  DimVector dims(this->dims().begin(), this->dims().end());
   dims.erase(dims.begin() + i);
   return Shape(dims);
 }
 
 Shape Shape::WithInsertedDim(int i, int64_t size) const {
-  DimVector dims = dims_;
+  DimVector dims(this->dims().begin(), this->dims().end());
   dims.insert(dims.begin() + i, size);
   return Shape(dims);
 }
 
-std::string Shape::ToString() const { return DimsToString(dims_); }
+std::string Shape::ToString() const { return DimsToString(dims()); }
 
 StatusOr<int64_t> AddSizes(int64_t a, int64_t b) {
   int64_t sum = 0;

@@ -5,6 +5,7 @@
 #include <initializer_list>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "absl/container/inlined_vector.h"
 #include "absl/types/span.h"
@@ -27,6 +28,29 @@ class Shape {
   static constexpr int kMaxRank = 254;
 
   Shape() = default;
+  Shape(const Shape& other)
+      : num_elements_(other.num_elements_), rank_(other.rank_), dims_(other.dims_) {
+    if (!is_inline()) CopyLarge(other.dims_.large);
+  }
+  Shape(Shape&& other) noexcept
+      : num_elements_(std::exchange(other.num_elements_, 1)),
+        rank_(std::exchange(other.rank_, 0)),
+        dims_(other.dims_) {}
+  Shape& operator=(const Shape& other) {
+    if (this != &other) *this = Shape(other);
+    return *this;
+  }
+  Shape& operator=(Shape&& other) noexcept {
+    if (this == &other) return *this;
+    if (!is_inline()) FreeLarge();
+    num_elements_ = std::exchange(other.num_elements_, 1);
+    rank_ = std::exchange(other.rank_, 0);
+    dims_ = other.dims_;
+    return *this;
+  }
+  ~Shape() {
+    if (!is_inline()) FreeLarge();
+  }
   /// For dimensions that the program itself chose; they must be valid. One whose product does not
   /// fit has INT64_MAX elements, which no allocator gives.
   Shape(std::initializer_list<int64_t> dims);
@@ -36,10 +60,10 @@ class Shape {
   /// number of elements overflows.
   static StatusOr<Shape> Create(absl::Span<const int64_t> dims);
 
-  int rank() const { return static_cast<int>(dims_.size()); }
-  bool IsScalar() const { return dims_.empty(); }
-  int64_t dim(int i) const { return dims_[i]; }
-  absl::Span<const int64_t> dims() const { return dims_; }
+  int rank() const { return rank_; }
+  bool IsScalar() const { return rank_ == 0; }
+  int64_t dim(int i) const { return data()[i]; }
+  absl::Span<const int64_t> dims() const { return {data(), static_cast<size_t>(rank_)}; }
   int64_t num_elements() const { return num_elements_; }
 
   /// This shape with dimension `i` set to `size`, removed, or with `size` inserted before it. For
@@ -51,11 +75,24 @@ class Shape {
   /// "[2,3]"; "[]" for a scalar.
   std::string ToString() const;
 
-  friend bool operator==(const Shape& a, const Shape& b) { return a.dims_ == b.dims_; }
+  friend bool operator==(const Shape& a, const Shape& b) { return a.dims() == b.dims(); }
 
  private:
-  DimVector dims_;
+  /// As many stand in the shape itself, which is then moved by copying some words: it is done for
+  /// every value of every step.
+  static constexpr int kInline = 4;
+
+  bool is_inline() const { return rank_ <= kInline; }
+  const int64_t* data() const { return is_inline() ? dims_.own : dims_.large; }
+  void CopyLarge(const int64_t* dims);
+  void FreeLarge();
+
   int64_t num_elements_ = 1;
+  int32_t rank_ = 0;
+  union Dims {
+    int64_t own[kInline];
+    int64_t* large;  // counts as memory of tensors, as a DimVector does
+  } dims_ = {};
 };
 
 /// The sum and the product of two sizes >= 0; InvalidArgument naming both when it is more than an

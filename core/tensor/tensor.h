@@ -130,6 +130,16 @@ class Tensor {
 
   /// True when no other Tensor shares the buffer, so that it may be written in place.
   bool HasOneReference() const { return buffer_ && buffer_->HasOneReference(); }
+  /// The buffer, which is then the result's alone: this tensor goes on reading its elements while
+  /// the result lives. REQUIRES: OwnsBuffer(), and `shape` has as many elements.
+  Tensor HandOver(const Shape& shape) {
+    Tensor taken;
+    taken.dtype_ = dtype_;
+    taken.shape_ = shape;
+    taken.buffer_ = std::move(buffer_);
+    taken.data_ = data_;
+    return taken;
+  }
   bool SharesBufferWith(const Tensor& other) const {
     return buffer_.get() != nullptr && buffer_.get() == other.buffer_.get();
   }

@@ -34,8 +34,7 @@ Executor::~Executor() = default;
 template <typename State>
 void Executor::RunWith(const PlanValues& values, std::unique_ptr<State> state, bool borrowed,
                        std::function<void(Status)> done) {
-  const bool measure =
-      pool_ != nullptr && runs_.fetch_add(1, std::memory_order_relaxed) % kMeasureEvery == 0;
+  const bool measure = runs_.fetch_add(1, std::memory_order_relaxed) % kMeasureEvery == 0;
   const PlanParts parts{*plan_, pool_, max_outputs_, idle_};
   (new PlanRun<State>(parts, values, std::move(state), measure, std::move(done)))->Start(borrowed);
 }
