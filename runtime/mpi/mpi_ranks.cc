@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <immintrin.h>
 #include <sched.h>
+#include <sys/sysinfo.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -23,9 +24,8 @@ constexpr std::string_view kName = "Open MPI";
 constexpr std::string_view kName = "MPICH";
 #endif
 
-/// A rank that waits asks MPI this often at once. Then other threads get the processor in between,
-/// for kYielding, and after that the rank sleeps for longer and longer.
-constexpr int kQuickPolls = 100;
+/// A rank that waits lets other threads have the processor in between for so long, and sleeps for
+/// longer and longer after that.
 constexpr std::chrono::microseconds kYielding{2000}, kShortSleep{20}, kLongSleep{1000};
 /// Ranks whose limits pass at about the same time all say so, and not that the first one has left.
 constexpr std::chrono::milliseconds kGrace{200};
@@ -163,6 +163,14 @@ Status MpiRanks::Begin() {
   }
   all_.resize(static_cast<size_t>(size_));
   has_come_ = size_;
+  MPI_Comm neighbours = MPI_COMM_NULL;
+  TENON_RETURN_IF_ERROR(StatusOfMpi(MPI_Comm_split_type(
+      MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank_, MPI_INFO_NULL, &neighbours)));
+  int ranks_here = 1;
+  MPI_Comm_size(neighbours, &ranks_here);
+  MPI_Comm_free(&neighbours);
+  // Whoever is waited for may itself wait for this core.
+  if (ranks_here > get_nprocs()) quick_polls_ = 0;
   return OkStatus();
 }
 
@@ -237,7 +245,7 @@ Status MpiRanks::Greet(const CollectiveCall& call, const void* data, size_t byte
   // Words that have come meanwhile are found by asking again: MPI works while it is asked.
   for (int i = 0; now - greeted_ > kQuiet && i < kAsks; ++i) HearOthers();
   greeted_ = now;
-  if (const std::optional<int> who = WhoMisses(greetings_ + 1)) {
+  if (const std::optional<int> who = WhoIsKnownToMiss(greetings_ + 1)) {
     failed_ = true;
     return Gone(*who);
   }
@@ -278,7 +286,7 @@ Status MpiRanks::Poll(absl::FunctionRef<StatusOr<bool>()> is_done, Clock::Time e
   for (int polls = 0;; ++polls) {
     TENON_ASSIGN_OR_RETURN(const bool has_ended, is_done());
     if (has_ended) return OkStatus();
-    if (polls < kQuickPolls && !aborted_) {
+    if (polls < quick_polls_ && !aborted_) {
       _mm_pause();
       continue;
     }
@@ -305,12 +313,16 @@ void MpiRanks::Pause(Clock::Time since, Clock::Time now) {
 }
 
 std::optional<int> MpiRanks::WhoMisses(int64_t call) {
+  if (!aborted_) HearOthers();
+  return WhoIsKnownToMiss(call);
+}
+
+std::optional<int> MpiRanks::WhoIsKnownToMiss(int64_t call) {
   if (aborted_) {
     failed_ = failed_ || aborted_by_error_ || is_greeting();
     TellOthers(call - 1);
     return rank_;
   }
-  HearOthers();
   for (size_t r = 0; r < heard_.size(); ++r) {
     if (heard_[r].has_left && heard_[r].calls < call) return static_cast<int>(r);
   }

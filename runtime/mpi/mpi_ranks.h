@@ -104,6 +104,8 @@ class MpiRanks {
   /// The rank, perhaps this one, that has left before the end of the call with this number; null
   /// while there is none.
   std::optional<int> WhoMisses(int64_t call) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  /// The same of what has been heard already.
+  std::optional<int> WhoIsKnownToMiss(int64_t call) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void HearOthers() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   /// That this rank leaves after so many calls, and whether it has failed.
   void TellOthers(int64_t calls) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -124,6 +126,7 @@ class MpiRanks {
   bool moving_ ABSL_GUARDED_BY(mu_) = false;         // MPI has memory of a call that has failed
   std::array<Tensor, 2> kept_ ABSL_GUARDED_BY(mu_);  // that memory
   int rank_ = 0, size_ = 1;
+  int quick_polls_ = 100;  // so often a rank that waits asks MPI at once
   MPI_Comm calls_ = MPI_COMM_NULL, control_ = MPI_COMM_NULL;
 
   std::vector<Greeting> all_ ABSL_GUARDED_BY(mu_);  // this rank's, the next one's, and so on
