@@ -33,7 +33,7 @@ ROOMS = {
                 'session', 'accelerator', 'cuda', 'gloo', 'mpi'],
     'distributed': ['protocol', 'resolver', 'worker', 'master', 'client', 'grpc'],
     # Files beside these rooms come last.
-    'distributed/grpc': ['rpc', 'peer'],
+    'distributed/grpc': ['polling', 'rpc', 'peer'],
     'train/glm': ['text', 'formula', 'model', 'result', 'solvers', 'rows', 'inference', 'report',
                   'predict'],
 }

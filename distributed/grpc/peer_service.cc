@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <optional>
+#include <tuple>
 
 #include "core/base/exceptions.h"
 #include "core/base/hash_map.h"
 #include "core/base/mutex.h"
+#include "distributed/grpc/peer/local_socket.h"
 #include "distributed/grpc/peer/peer_memory.h"
 #include "distributed/grpc/peer/peer_stream.h"
 #include "distributed/grpc/rpc/run_graph_coding.h"
@@ -59,8 +61,9 @@ class ServerStream final : public PeerStream {
       case cluster::PeerFrame::kMemoryChallenge:
         return Show(std::move(*frame.mutable_memory_challenge()));
       case cluster::PeerFrame::kReadsMemory:
-        reads_memory_ = frame.reads_memory() && shown_.has_value();
-        return;
+        return MemoryIsRead(frame.reads_memory());
+      case cluster::PeerFrame::kMoved:
+        return CallerMoves(frame.moved());
       case cluster::PeerFrame::kTaken:
         return TakeBack(id);
       default: {
@@ -139,6 +142,25 @@ class ServerStream final : public PeerStream {
     Send(frame);
   }
 
+  void MemoryIsRead(bool is_read) {
+    reads_memory_ = is_read && shown_.has_value();
+    if (!reads_memory_ || own_.valid()) return;
+    std::tie(own_, offered_) = NewLocalSockets();
+    if (!own_.valid()) return;
+    cluster::PeerFrame frame;
+    *frame.mutable_socket() = DescribeSocket(offered_);
+    Send(frame);
+  }
+
+  /// The caller has taken the socket that was offered, or will not.
+  void CallerMoves(bool moves) {
+    offered_ = OwnedFile();
+    if (!moves) return;
+    cluster::PeerFrame frame;
+    frame.set_moved(true);
+    if (!own_.valid() || !Move(std::move(own_), frame) || !OtherHasMoved()) Cancel();
+  }
+
   /// Keeps a tensor for the caller to take; false where it is to be sent.
   bool Leave(uint64_t id, const Tensor& tensor) {
     // A driver's memory may not be the system's to read.
@@ -205,6 +227,7 @@ class ServerStream final : public PeerStream {
 
   void OnBroken() override {
     if (shown_) shown_->Hide();
+    offered_ = OwnedFile();
     flat_hash_map<uint64_t, std::shared_ptr<ServedCall>> calls;
     flat_hash_set<int64_t> steps;
     flat_hash_map<uint64_t, Tensor> left;
@@ -229,6 +252,7 @@ class ServerStream final : public PeerStream {
   WorkerInterface& worker_;
   const std::optional<size_t> left_above_;
   std::atomic<bool> reads_memory_{false};  // the caller does
+  OwnedFile own_, offered_;                // the ends of a connection, until the caller has moved
   Mutex mu_;
   flat_hash_map<uint64_t, std::shared_ptr<ServedCall>> calls_ ABSL_GUARDED_BY(mu_);
   flat_hash_set<int64_t> steps_ ABSL_GUARDED_BY(mu_);          // run, and not cleaned up yet

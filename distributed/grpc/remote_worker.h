@@ -6,7 +6,7 @@
 #include <string>
 
 #include "core/base/mutex.h"
-#include "distributed/grpc/rpc/poller.h"
+#include "distributed/grpc/polling/poller.h"
 #include "distributed/protocol/cluster_spec.h"
 #include "distributed/protocol/credentials.h"
 #include "distributed/protocol/worker_interface.h"

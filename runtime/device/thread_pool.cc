@@ -57,16 +57,14 @@ int64_t ThreadPool::num_waiting() {
 }
 
 void ThreadPool::StartWatching(Watch watch) {
-  {
-    MutexLock lock(mu_);
-    watch_ = std::move(watch);
-  }
+  MutexLock lock(mu_);
+  watched_.push_back({std::move(watch)});
   threads_.emplace_back([this] { Work(); });
 }
 
 void ThreadPool::WaitUntilWatched() {
   MutexLock lock(mu_);
-  while (watch_ != nullptr) watched_.Wait(mu_);
+  while (!watched_.empty()) all_watched_.Wait(mu_);
 }
 
 void ThreadPool::Work() {
@@ -82,8 +80,8 @@ void ThreadPool::Work() {
       task = {};  // what it holds dies outside the lock
       mu_.Lock();
       --running_;
-    } else if (watch_ != nullptr && !watching_) {
-      WatchUntilTask();
+    } else if (Watched* const watched = Unwatched()) {
+      WatchUntilTask(watched);
     } else if (closing_ && tasks_.empty()) {
       wake_.NotifyAll();  // one that waited for a task to end, to run the next, has nothing to do
                           // now
@@ -95,10 +93,17 @@ void ThreadPool::Work() {
   mu_.Unlock();
 }
 
-void ThreadPool::WatchUntilTask() {
-  watching_ = true;
+ThreadPool::Watched* ThreadPool::Unwatched() {
+  for (Watched& watched : watched_) {
+    if (!watched.busy) return &watched;
+  }
+  return nullptr;
+}
+
+void ThreadPool::WatchUntilTask(Watched* watched) {
+  watched->busy = true;
   watched_pool = this;
-  const Watch watch = watch_;
+  const Watch& watch = watched->watch;
   bool more = true;
   while (more && (tasks_of_event == 0 || tasks_.empty() || running_ == num_threads_)) {
     tasks_of_event = 0;
@@ -108,10 +113,10 @@ void ThreadPool::WatchUntilTask() {
   }
   tasks_of_event = 0;
   watched_pool = nullptr;
-  watching_ = false;
+  watched->busy = false;
   if (!more) {
-    watch_ = nullptr;
-    watched_.NotifyAll();
+    watched_.remove_if([&](const Watched& one) { return &one == watched; });
+    all_watched_.NotifyAll();
   }
   wake_.NotifyOne();  // somebody else watches now
 }

@@ -3,6 +3,7 @@
 
 #include <deque>
 #include <functional>
+#include <list>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -18,7 +19,7 @@ namespace tenon {
 /// The pool of a server also watches the network: one of its threads waits for events while the
 /// others work. When an event makes a task, the thread that has the event's data in its cache runs
 /// the task, and another one goes on watching (leader and followers; Schmidt et al.,
-/// "Leader/Followers", 2000).
+/// "Leader/Followers", 2000). What is watched in several ways has such a thread for each.
 class ThreadPool {
  public:
   /// Waits for one event and handles it. False when no more will come.
@@ -40,9 +41,10 @@ class ThreadPool {
   /// How many tasks wait for a thread.
   int64_t num_waiting();
 
-  /// Calls `watch` again and again, never twice at once, on a thread that runs no task. Once only.
+  /// Calls `watch` again and again, never twice at once, on a thread that runs no task. Each call
+  /// adds a thread to the pool.
   void StartWatching(Watch watch);
-  /// Returns when `watch` has returned false. Not to be called on the pool.
+  /// Returns when all that is watched has returned false. Not to be called on the pool.
   void WaitUntilWatched();
 
  private:
@@ -51,22 +53,27 @@ class ThreadPool {
     /// While it waits, too: the loop of a kernel leaves the thread that it will run on alone.
     std::unique_ptr<BusyThread> busy;
   };
+  struct Watched {
+    Watch watch;
+    bool busy = false;  // a thread watches
+  };
   void Work();
   /// Has a thread run what has been submitted.
   void WakeForTask();
+  /// What no thread watches; null when there is nothing.
+  Watched* Unwatched() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   /// Watches until this thread has a task to run, or nothing is left to watch.
-  void WatchUntilTask() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void WatchUntilTask(Watched* watched) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const int num_threads_;
   Mutex mu_;
   CondVar wake_;
-  CondVar watched_;
+  CondVar all_watched_;
   std::deque<Task> tasks_ ABSL_GUARDED_BY(mu_);
   int running_ ABSL_GUARDED_BY(mu_) = 0;
-  Watch watch_ ABSL_GUARDED_BY(mu_);  // null when there is nothing to watch
-  bool watching_ ABSL_GUARDED_BY(mu_) = false;
+  std::list<Watched> watched_ ABSL_GUARDED_BY(mu_);
   bool closing_ ABSL_GUARDED_BY(mu_) = false;
-  std::vector<std::thread> threads_;
+  std::vector<std::thread> threads_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace tenon

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "distributed/grpc/rpc/poller.h"
+#include "distributed/grpc/polling/poller.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "distributed/grpc/rpc/spin_limit.h"
+#include "distributed/grpc/polling/spin_limit.h"
 
 #include <gtest/gtest.h>
 

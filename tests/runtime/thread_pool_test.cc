@@ -122,6 +122,32 @@ TEST(ThreadPoolTest, EventsAreHandledOneByOneAndNoMoreTasksRunThanThereAreThread
   EXPECT_FALSE(too_many);
 }
 
+TEST(ThreadPoolTest, WhatIsWatchedInTwoWaysIsWatchedBesideATask) {
+  ThreadPool pool(1);
+  Events some, others;
+  pool.StartWatching([&] { return some.HandleOne(); });
+  pool.StartWatching([&] { return others.HandleOne(); });
+  Signal of_some, of_others, task_over;
+  for (Events* const first : {&some, &others}) {
+    Events* const second = first == &some ? &others : &some;
+    Signal begun, again;
+    first->Push([&] {
+      pool.Submit([&] {
+        begun.Give();
+        again.Wait();
+      });
+    });
+    begun.Wait();
+    Signal seen;
+    second->Push([&] { seen.Give(); });
+    seen.Wait();
+    first->Push([&] { again.Give(); });
+  }
+  some.Close();
+  others.Close();
+  pool.WaitUntilWatched();
+}
+
 TEST(ThreadPoolTest, APoolThatHasWatchedEndsWhenThereAreMoreTasksThanThreads) {
   for (int round = 0; round < 20; ++round) {
     std::atomic<int> ran{0};

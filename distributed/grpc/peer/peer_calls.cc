@@ -129,6 +129,8 @@ class ClientStream final : public PeerStream {
   void OnFrame(cluster::PeerFrame frame) override {
     if (frame.has_hello()) return Greet();
     if (frame.has_memory_place()) return OpenMemory(frame.memory_place());
+    if (frame.has_socket()) return TakeSocket(frame.socket());
+    if (frame.has_moved()) return OtherHasMoved() ? void() : Cancel();
     PendingCall call;
     if (!frame.has_answer() || !Take(frame.call(), &call)) return;
     call.End(ReadAnswer(frame.answer(), call));
@@ -227,6 +229,15 @@ class ClientStream final : public PeerStream {
     if (memory_ == nullptr) return;
     cluster::PeerFrame frame;
     frame.set_reads_memory(true);
+    Send(frame);
+  }
+  void TakeSocket(const cluster::PeerSocket& socket) {
+    if (memory_ == nullptr) return;
+    cluster::PeerFrame frame;
+    frame.set_moved(true);
+    OwnedFile own = memory_->TakeSocket(socket);
+    if (own.valid() && Move(std::move(own), frame)) return;
+    frame.set_moved(false);
     Send(frame);
   }
   static Status ReadAnswer(const cluster::PeerAnswer& answer, const PendingCall& call) {

@@ -10,7 +10,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/mutex.h"
-#include "distributed/grpc/rpc/poller.h"
+#include "distributed/grpc/polling/poller.h"
 #include "distributed/protocol/credentials.h"
 #include "distributed/protocol/worker_interface.h"
 

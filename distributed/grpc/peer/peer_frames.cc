@@ -102,10 +102,19 @@ grpc::ByteBuffer FrameBatch::Take() {
 
 Status FrameReader::Read(grpc::ByteBuffer* message, FrameReceiver& receiver) {
   grpc::ProtoBufferReader reader(message);
-  CodedInputStream in(&reader);
-  if (LimitToMessage(in, message->Length()) && ReadAll(in, receiver)) return OkStatus();
-  return InvalidArgument("the peer's PeerFrames message of ", message->Length(),
-                         " bytes cannot be read");
+  return ReadFrom(&reader, message->Length(), receiver);
+}
+
+Status FrameReader::Read(std::string_view message, FrameReceiver& receiver) {
+  google::protobuf::io::ArrayInputStream stream(message.data(), static_cast<int>(message.size()));
+  return ReadFrom(&stream, message.size(), receiver);
+}
+
+Status FrameReader::ReadFrom(google::protobuf::io::ZeroCopyInputStream* stream, size_t num_bytes,
+                             FrameReceiver& receiver) {
+  CodedInputStream in(stream);
+  if (LimitToMessage(in, num_bytes) && ReadAll(in, receiver)) return OkStatus();
+  return InvalidArgument("the peer's PeerFrames message of ", num_bytes, " bytes cannot be read");
 }
 
 bool FrameReader::ReadAll(CodedInputStream& in, FrameReceiver& receiver) {

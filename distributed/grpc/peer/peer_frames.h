@@ -4,6 +4,7 @@
 #include <grpcpp/support/byte_buffer.h>
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/base/hash_map.h"
@@ -68,6 +69,7 @@ class FrameReader {
   /// Gives what `message` completes. InvalidArgument when it is malformed; parts before the fault
   /// have been given then.
   Status Read(grpc::ByteBuffer* message, FrameReceiver& receiver);
+  Status Read(std::string_view message, FrameReceiver& receiver);
 
  private:
   /// A tensor whose parts are still coming.
@@ -77,6 +79,8 @@ class FrameReader {
     size_t num_bytes = 0;  // so far
   };
 
+  Status ReadFrom(google::protobuf::io::ZeroCopyInputStream* stream, size_t num_bytes,
+                  FrameReceiver& receiver);
   bool ReadAll(google::protobuf::io::CodedInputStream& in, FrameReceiver& receiver);
   bool ReadTensor(google::protobuf::io::CodedInputStream& in, FrameReceiver& receiver);
   bool ReadPart(google::protobuf::io::CodedInputStream& in, FrameReceiver& receiver);

@@ -78,6 +78,11 @@ std::unique_ptr<PeerMemory> PeerMemory::Open(const cluster::PeerMemoryPlace& pla
 
 PeerMemory::~PeerMemory() { close(handle_); }
 
+OwnedFile PeerMemory::TakeSocket(const cluster::PeerSocket& socket) const {
+  OwnedFile file(static_cast<int>(syscall(SYS_pidfd_getfd, handle_, socket.number(), 0)));
+  return IsSocket(file, socket) ? std::move(file) : OwnedFile();
+}
+
 Status PeerMemory::Read(uint64_t address, void* to, size_t bytes) const {
   // The challenge comes last, so that what was read before was still there.
   std::array<char, kMemoryChallengeBytes> shown = {};

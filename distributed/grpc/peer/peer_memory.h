@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "core/base/status.h"
+#include "distributed/grpc/peer/local_socket.h"
 #include "distributed/protocol/credentials.h"
 #include "proto/peer_service.pb.h"
 
@@ -64,6 +65,9 @@ class PeerMemory {
   /// Unavailable when the process has ended, has hidden its memory or has none at this place;
   /// PermissionDenied when this process may not read it any more.
   Status Read(uint64_t address, void* to, size_t bytes) const;
+  /// One of that process's sockets, which is then this one's as well; not valid when the system
+  /// does not give it. Source: pidfd_getfd(2).
+  OwnedFile TakeSocket(const cluster::PeerSocket& socket) const;
 
  private:
   PeerMemory(const cluster::PeerMemoryPlace& place, std::string_view challenge, int handle)

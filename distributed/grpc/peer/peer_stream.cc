@@ -16,6 +16,9 @@ constexpr size_t kMaxQueuedBytes = 64 << 20;
 
 constexpr std::chrono::milliseconds kIdleDelay{50};
 
+/// What is in a socket at the end is read in so many pieces at most.
+constexpr int kMostReadAtEnd = 10000;
+
 }  // namespace
 
 void PeerStream::Open(Reader* reader, Writer* writer) {
@@ -31,23 +34,26 @@ void PeerStream::Open(Reader* reader, Writer* writer) {
 }
 
 FrameBatch& PeerStream::LastBatch() {
-  if (queue_.empty() || queue_.back().num_bytes() >= kFullMessageBytes) queue_.emplace_back();
-  return queue_.back();
+  if (queue_.empty() || queue_.back().batch.num_bytes() >= kFullMessageBytes) {
+    queue_.emplace_back();
+  }
+  return queue_.back().batch;
 }
 
-bool PeerStream::Append(const cluster::PeerFrame& frame) {
-  if (broken_) return false;
+PeerStream::Message* PeerStream::Append(const cluster::PeerFrame& frame) {
+  if (broken_) return nullptr;
   // A frame need not wait until the tensors before it have left, but what ends a call must not come
   // before the call.
   const bool ends_call = frame.content_case() == cluster::PeerFrame::kCancel ||
                          frame.content_case() == cluster::PeerFrame::kCleanupGraph;
   const bool at_end =
-      ends_call || queue_.empty() || queue_.front().num_bytes() >= 2 * kFullMessageBytes;
-  FrameBatch& batch = at_end ? LastBatch() : queue_.front();
-  queued_bytes_ -= batch.own_bytes();
-  batch.Add(frame);
-  queued_bytes_ += batch.own_bytes();
-  return true;
+      ends_call || queue_.empty() || queue_.front().batch.num_bytes() >= 2 * kFullMessageBytes;
+  if (at_end) LastBatch();
+  Message& message = at_end ? queue_.back() : queue_.front();
+  queued_bytes_ -= message.batch.own_bytes();
+  message.batch.Add(frame);
+  queued_bytes_ += message.batch.own_bytes();
+  return &message;
 }
 
 void PeerStream::Enqueue(const cluster::PeerFrame& frame) {
@@ -67,7 +73,7 @@ void PeerStream::WriteSoon(const cluster::PeerFrame& frame) {
 void PeerStream::SendIdly(const cluster::PeerFrame& frame) {
   {
     MutexLock lock(mu_);
-    if (!Append(frame) || std::exchange(alarm_set_, true)) return;
+    if (Append(frame) == nullptr || std::exchange(alarm_set_, true)) return;
   }
   poller_.PostAfter(kIdleDelay, [self = shared_from_this()] {
     {
@@ -102,38 +108,51 @@ void PeerStream::WriteAtEndOfBurst() {
 }
 
 void PeerStream::WriteNext() {
-  {
-    MutexLock lock(mu_);
-    if (writing_ || broken_ || read_ended_ || queue_.empty()) return;
-    writing_ = true;
-    queued_bytes_ -= queue_.front().own_bytes();
-    leaving_ = queue_.front().Take();
-    queue_.pop_front();
-  }
-  // Outside the lock: gRPC copies the bytes into the socket here.
-  writer_->Write(leaving_, write_.tag());
+  bool by_socket = false;
+  do {
+    {
+      MutexLock lock(mu_);
+      if (writing_ || broken_ || read_ended_ || queue_.empty()) return;
+      writing_ = true;
+      queued_bytes_ -= queue_.front().batch.own_bytes();
+      leaving_ = queue_.front().batch.Take();
+      by_socket = moved_;
+      moved_ = moved_ || queue_.front().is_last;
+      queue_.pop_front();
+    }
+    // Outside the lock: the system copies the bytes here.
+    if (!by_socket) return writer_->Write(leaving_, write_.tag());
+  } while (WriteSocket(&leaving_));
 }
 
 void PeerStream::WriteDone(bool ok) {
+  if (Written(ok)) return DirectionEnded();
+  // A failed write means that the stream is over; the read that waits says so.
+  if (ok) WriteNext();
+}
+
+bool PeerStream::Written(bool ok) {
   leaving_.Clear();
-  bool ended = false, resume = false;
   {
     MutexLock lock(mu_);
     writing_ = false;
-    ended = read_ended_;
-    resume = paused_ && (!ok || queued_bytes_ <= kMaxQueuedBytes / 2);
-    if (resume) paused_ = false;
+    if (read_ended_) return true;
+    if (!paused_ || (ok && queued_bytes_ > kMaxQueuedBytes / 2)) return false;
+    paused_ = false;
+    if (other_moved_) {
+      WatchSocket();
+      return false;
+    }
   }
-  if (ended) return DirectionEnded();
-  // A failed write means that the stream is over; the read that waits says so.
-  if (ok) WriteNext();
-  if (resume) reader_->Read(&arriving_, read_.tag());
+  reader_->Read(&arriving_, read_.tag());
+  return false;
 }
 
 void PeerStream::ReadNext() {
   {
     MutexLock lock(mu_);
-    paused_ = queued_bytes_ > kMaxQueuedBytes;
+    // A stream that has moved is read for its end.
+    paused_ = !other_moved_ && queued_bytes_ > kMaxQueuedBytes;
     if (paused_) return;
   }
   reader_->Read(&arriving_, read_.tag());
@@ -149,12 +168,109 @@ void PeerStream::ReadDone(bool ok) {
     }
     Cancel();  // nothing sensible can follow what cannot be read
   }
+  // What the other end has written before it ended the stream.
+  for (int i = 0; !ok && i < kMostReadAtEnd && ReadSocket(); ++i) {
+  }
   {
     MutexLock lock(mu_);
     read_ended_ = true;
-    if (writing_) return;  // WriteDone goes on
+    if (std::exchange(awaits_room_, false)) writing_ = false;
+    if (writing_) return;  // whoever writes goes on
   }
   DirectionEnded();
+}
+
+bool PeerStream::Move(OwnedFile socket, const cluster::PeerFrame& last) {
+  if (socket_ != nullptr) return false;
+  auto own = std::make_unique<LocalSocket>(std::move(socket));
+  const uint64_t number = poller_.sockets().Add(
+      own->number(), [this](bool readable, bool writable) { SocketReady(readable, writable); });
+  if (number == 0) return false;
+  socket_ = std::move(own);
+  socket_number_ = number;
+  {
+    MutexLock lock(mu_);
+    if (Message* const message = Append(last)) message->is_last = true;
+  }
+  WriteSoon(last);
+  return true;
+}
+
+bool PeerStream::OtherHasMoved() {
+  MutexLock lock(mu_);
+  if (socket_ == nullptr || other_moved_) return false;
+  other_moved_ = true;
+  // The poller has its turn after the rest of this message.
+  WatchSocket();
+  return true;
+}
+
+void PeerStream::WatchSocket() {
+  poller_.sockets().SetReads(socket_number_, other_moved_ && !paused_);
+  poller_.sockets().SetWrites(socket_number_, awaits_room_);
+}
+
+void PeerStream::SocketReady(bool readable, bool writable) {
+  bool reads = false, writes = false;
+  {
+    MutexLock lock(mu_);
+    reads = other_moved_ && !paused_;
+    writes = writable && std::exchange(awaits_room_, false);
+    if (writes) WatchSocket();
+  }
+  if (writes && WriteSocket(nullptr)) WriteNext();
+  if (!readable) return;
+  // Without being asked for it is said only that the socket has ended.
+  if (reads) {
+    ReadSocket();
+  } else {
+    SocketEnded();
+  }
+}
+
+bool PeerStream::ReadSocket() {
+  {
+    MutexLock lock(mu_);
+    if (!other_moved_) return false;
+  }
+  bool more = false;
+  const Status read = CatchExceptions([&]() -> Status {
+    TENON_ASSIGN_OR_RETURN(more, socket_->Read([&](std::string_view message) {
+      return frames_.Read(message, *this);
+    }));
+    return OkStatus();
+  });
+  if (!read.ok()) {
+    if (read.code() != StatusCode::kUnavailable) fault_ = read;
+    SocketEnded();
+    return false;
+  }
+  MutexLock lock(mu_);
+  paused_ = queued_bytes_ > kMaxQueuedBytes;
+  if (paused_) WatchSocket();
+  return more;
+}
+
+bool PeerStream::WriteSocket(const grpc::ByteBuffer* message) {
+  const StatusOr<bool> written = socket_->Write(message);
+  if (written.ok() && !*written) {
+    MutexLock lock(mu_);
+    awaits_room_ = !read_ended_;
+    if (awaits_room_) {
+      WatchSocket();
+      return false;
+    }
+  }
+  if (!written.ok()) Cancel();
+  if (!Written(written.ok())) return written.ok();
+  // In turn with all else that the poller does: this may be any thread.
+  poller_.Post([self = shared_from_this()] { self->DirectionEnded(); });
+  return false;
+}
+
+void PeerStream::SocketEnded() {
+  poller_.sockets().Remove(socket_number_);
+  Cancel();  // the end of the stream follows
 }
 
 void PeerStream::DirectionEnded() {
@@ -166,6 +282,7 @@ void PeerStream::DirectionEnded() {
     queue_.clear();
     self = std::move(self_);
   }
+  if (socket_ != nullptr) poller_.sockets().Remove(socket_number_);
   OnBroken();
 }
 

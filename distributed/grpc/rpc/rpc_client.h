@@ -11,7 +11,7 @@
 
 #include "core/base/cancellation.h"
 #include "core/base/mutex.h"
-#include "distributed/grpc/rpc/poller.h"
+#include "distributed/grpc/polling/poller.h"
 #include "distributed/protocol/credentials.h"
 
 namespace tenon {

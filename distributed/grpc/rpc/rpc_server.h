@@ -15,7 +15,7 @@
 #include "core/base/mutex.h"
 #include "distributed/grpc/rpc/listener.h"
 #include "distributed/grpc/rpc/message_bytes.h"
-#include "distributed/grpc/rpc/poller.h"
+#include "distributed/grpc/polling/poller.h"
 #include "distributed/protocol/credentials.h"
 #include "distributed/protocol/limits.h"
 

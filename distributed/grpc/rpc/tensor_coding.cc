@@ -8,7 +8,7 @@
 
 #include "core/base/varint.h"
 #include "core/proto/proto_io_tensor.h"
-#include "distributed/grpc/rpc/handover.h"
+#include "distributed/grpc/polling/handover.h"
 #include "distributed/grpc/rpc/wire.h"
 #include "runtime/device/machine_clock.h"
 

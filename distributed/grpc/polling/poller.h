@@ -12,8 +12,9 @@
 
 #include "core/base/clock.h"
 #include "core/base/mutex.h"
-#include "distributed/grpc/rpc/handover.h"
-#include "distributed/grpc/rpc/spin_limit.h"
+#include "distributed/grpc/polling/handover.h"
+#include "distributed/grpc/polling/socket_poller.h"
+#include "distributed/grpc/polling/spin_limit.h"
 #include "runtime/device/thread_pool.h"
 
 namespace tenon {
@@ -22,7 +23,7 @@ namespace tenon {
 class Completion {
  public:
   virtual ~Completion() = default;
-  /// Called once an operation, on the thread that polls; must not block.
+  /// Called once an operation, by the poller and never beside another one; must not block.
   virtual void Complete(bool ok) = 0;
 
   /// The tag to start the operation with. To be taken last: what is written before is seen by
@@ -46,6 +47,9 @@ class Poller {
   Poller& operator=(const Poller&) = delete;
 
   grpc::CompletionQueue& queue() { return *queue_; }
+  /// Watches sockets beside the queue. What they have called comes in turn with Complete, never
+  /// beside it. It begins with the first call.
+  SocketPoller& sockets();
   /// The time by which those measure whose operations it waits for.
   Clock& clock() { return clock_; }
   /// Runs `start`, which starts an operation, before the next event is waited for; not on this
@@ -70,8 +74,10 @@ class Poller {
   Clock& clock_;
   std::vector<std::function<void()>> starts_;  // of the thread that polls
   SpinLimit spin_;                             // so is this
+  Mutex turn_;                                 // held while Complete runs
   Mutex mu_;
-  std::set<grpc::Alarm*> waiting_ ABSL_GUARDED_BY(mu_);  // for tasks of later
+  std::unique_ptr<SocketPoller> sockets_ ABSL_GUARDED_BY(mu_);  // null before the first call
+  std::set<grpc::Alarm*> waiting_ ABSL_GUARDED_BY(mu_);         // for tasks of later
 };
 
 }  // namespace tenon

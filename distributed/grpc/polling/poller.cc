@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "distributed/grpc/rpc/poller.h"
+#include "distributed/grpc/polling/poller.h"
 
 #include <absl/synchronization/mutex.h>
-#include <sched.h>
 
 #include "runtime/device/deferral.h"
-#include "runtime/device/machine_clock.h"
 
 namespace tenon {
 namespace {
@@ -46,6 +44,7 @@ Poller::Poller(std::unique_ptr<grpc::CompletionQueue> queue, ThreadPool& pool, C
     if (!Next(&tag, &ok)) return false;
     TakeFromGrpc(tag);
     const DeferralScope scope;
+    MutexLock turn(turn_);
     static_cast<Completion*>(tag)->Complete(ok);
     return true;
   });
@@ -55,32 +54,27 @@ Poller::~Poller() {
   {
     MutexLock lock(mu_);
     for (grpc::Alarm* const alarm : waiting_) alarm->Cancel();
+    if (sockets_ != nullptr) sockets_->End();
   }
   queue_->Shutdown();
   pool_.WaitUntilWatched();
 }
 
 bool Poller::Next(void** tag, bool* ok) {
-  const Clock::Time begin = MachineClock().Now();
-  const Clock::Duration limit = spin_.At(begin);
-  for (Clock::Time now = begin; now - begin < limit;) {
-    const auto next = queue_->AsyncNext(tag, ok, gpr_inf_past(GPR_CLOCK_MONOTONIC));
-    if (next == grpc::CompletionQueue::SHUTDOWN) return false;
-    if (next == grpc::CompletionQueue::GOT_EVENT) {
-      spin_.Learn(now - begin);
-      return true;
-    }
-    const Clock::Time before = MachineClock().Now();
-    sched_yield();
-    now = MachineClock().Now();
-    if (now - before >= SpinLimit::kTurnOfOthers) {
-      spin_.MakeWay(now);
-      break;
-    }
-  }
-  const bool more = queue_->Next(tag, ok);
-  spin_.Learn(MachineClock().Now() - begin);
-  return more;
+  // After the last event Next returns at once.
+  return WaitAwake(
+      spin_,
+      [&] {
+        return queue_->AsyncNext(tag, ok, gpr_inf_past(GPR_CLOCK_MONOTONIC)) ==
+               grpc::CompletionQueue::GOT_EVENT;
+      },
+      [&] { return queue_->Next(tag, ok); });
+}
+
+SocketPoller& Poller::sockets() {
+  MutexLock lock(mu_);
+  if (sockets_ == nullptr) sockets_ = std::make_unique<SocketPoller>(pool_, turn_);
+  return *sockets_;
 }
 
 void Poller::PostAfter(std::chrono::milliseconds delay, std::function<void()> task) {

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <sched.h>
+
 #include <algorithm>
 #include <chrono>
 
 #include "core/base/clock.h"
+#include "runtime/device/machine_clock.h"
 
 namespace tenon {
 
@@ -46,5 +49,29 @@ class SpinLimit {
   Clock::Duration limit_ = kNone, pause_ = kShortPause;
   Clock::Time paused_until_;
 };
+
+/// Waits by asking again and again for as long as `limit` has it, and by `sleep`, which gives what
+/// comes, after that. What both return is true when something has come.
+template <typename Ask, typename Sleep>
+bool WaitAwake(SpinLimit& limit, Ask ask, Sleep sleep) {
+  const Clock::Time begin = MachineClock().Now();
+  const Clock::Duration longest = limit.At(begin);
+  for (Clock::Time now = begin; now - begin < longest;) {
+    if (ask()) {
+      limit.Learn(now - begin);
+      return true;
+    }
+    const Clock::Time before = MachineClock().Now();
+    sched_yield();
+    now = MachineClock().Now();
+    if (now - before >= SpinLimit::kTurnOfOthers) {
+      limit.MakeWay(now);
+      break;
+    }
+  }
+  const bool has_come = sleep();
+  limit.Learn(MachineClock().Now() - begin);
+  return has_come;
+}
 
 }  // namespace tenon
