@@ -2,7 +2,9 @@
 #include "distributed/grpc/remote_worker.h"
 
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 
+#include <filesystem>
 #include <future>
 #include <numeric>
 #include <string>
@@ -20,6 +22,17 @@
 
 namespace tenon::testing {
 namespace {
+
+int NumLocalSockets() {
+  int found = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    int family = 0;
+    socklen_t size = sizeof(family);
+    const int file = std::stoi(entry.path().filename());
+    if (getsockopt(file, SOL_SOCKET, SO_DOMAIN, &family, &size) == 0 && family == AF_UNIX) ++found;
+  }
+  return found;
+}
 
 /// Another task, called as a worker would.
 class RemoteWorkerTest : public ::testing::TestWithParam<std::tuple<const char*, int>> {
@@ -66,6 +79,7 @@ class RemoteWorkerTest : public ::testing::TestWithParam<std::tuple<const char*,
   static constexpr char kPs[] = "/job:ps/replica:0/task:0";
   const std::string kDevice = StrCat(kPs, "/device:CPU:0");
   const std::string kHere = "/job:worker/replica:0/task:0/device:GPU:0";
+  const int sockets_before_ = NumLocalSockets();
   const HostMemory host_memory_{std::get<0>(GetParam())};
   TestCluster servers_{1, 1};
   ThreadPool pool_{2};
@@ -105,6 +119,8 @@ TEST_P(RemoteWorkerTest, ATensorArrivesInTheMemoryThatTheCallNames) {
   }
   EXPECT_EQ(memory.blocks, kSteps);
   EXPECT_EQ(memory.bytes_in_use(), 0);
+  // Both ends of the connection are in this process.
+  EXPECT_EQ(NumLocalSockets() - sockets_before_, std::string(transport) == "off" ? 0 : 2);
 }
 
 INSTANTIATE_TEST_SUITE_P(Transports, RemoteWorkerTest,
