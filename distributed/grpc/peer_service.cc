@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <climits>
 #include <optional>
-#include <tuple>
+#include <string_view>
 
 #include "core/base/exceptions.h"
 #include "core/base/hash_map.h"
@@ -29,10 +30,15 @@ struct ServedCall {
 /// The answering end of one stream.
 class ServerStream final : public PeerStream {
  public:
-  /// `left_above`: tensors with more bytes may be left for the caller to copy.
+  /// `left_above`: tensors with more bytes may be left for the caller to copy. Messages of more
+  /// than `most_bytes` are not read.
   ServerStream(std::shared_ptr<ServedRpc> rpc, Poller& poller, WorkerInterface& worker,
-               std::optional<size_t> left_above)
-      : PeerStream(poller), rpc_(std::move(rpc)), worker_(worker), left_above_(left_above) {}
+               std::optional<size_t> left_above, int64_t most_bytes)
+      : PeerStream(poller),
+        rpc_(std::move(rpc)),
+        worker_(worker),
+        left_above_(left_above),
+        most_bytes_(std::clamp<int64_t>(most_bytes, 1, INT_MAX)) {}
 
   void Start(const std::string& task) {
     cluster::PeerFrame hello;
@@ -59,9 +65,12 @@ class ServerStream final : public PeerStream {
       case cluster::PeerFrame::kCancel:
         return CancelCall(id);
       case cluster::PeerFrame::kMemoryChallenge:
-        return Show(std::move(*frame.mutable_memory_challenge()));
+        return Show(frame.memory_challenge());
       case cluster::PeerFrame::kReadsMemory:
-        return MemoryIsRead(frame.reads_memory());
+        reads_memory_ = frame.reads_memory() && shown_.has_value();
+        return;
+      case cluster::PeerFrame::kMemoryProof:
+        return OfferSocket(frame.memory_proof());
       case cluster::PeerFrame::kMoved:
         return CallerMoves(frame.moved());
       case cluster::PeerFrame::kTaken:
@@ -134,19 +143,21 @@ class ServerStream final : public PeerStream {
     return OkStatus();
   }
 
-  void Show(std::string challenge) {
+  void Show(const std::string& challenge) {
     if (!left_above_ || shown_ || challenge.size() != kMemoryChallengeBytes) return;
-    shown_.emplace(std::move(challenge));
+    shown_.emplace(challenge);
     cluster::PeerFrame frame;
     *frame.mutable_memory_place() = shown_->place();
     Send(frame);
   }
 
-  void MemoryIsRead(bool is_read) {
-    reads_memory_ = is_read && shown_.has_value();
-    if (!reads_memory_ || own_.valid()) return;
-    std::tie(own_, offered_) = NewLocalSockets();
-    if (!own_.valid()) return;
+  /// The caller can read this process's memory: it may have a socket.
+  void OfferSocket(std::string_view proof) {
+    if (!shown_ || !shown_->IsProof(proof) || was_offered_) return;
+    was_offered_ = true;
+    auto [own, others] = NewLocalSockets();
+    if (!own.valid() || !KeepSocket(std::move(own), most_bytes_)) return;
+    offered_ = std::move(others);
     cluster::PeerFrame frame;
     *frame.mutable_socket() = DescribeSocket(offered_);
     Send(frame);
@@ -154,11 +165,13 @@ class ServerStream final : public PeerStream {
 
   /// The caller has taken the socket that was offered, or will not.
   void CallerMoves(bool moves) {
+    if (!offered_.valid()) return Cancel();
+    if (!moves) DropSocket();
     offered_ = OwnedFile();
     if (!moves) return;
     cluster::PeerFrame frame;
     frame.set_moved(true);
-    if (!own_.valid() || !Move(std::move(own_), frame) || !OtherHasMoved()) Cancel();
+    if (!Move(frame) || !OtherHasMoved()) Cancel();
   }
 
   /// Keeps a tensor for the caller to take; false where it is to be sent.
@@ -251,8 +264,10 @@ class ServerStream final : public PeerStream {
   const std::shared_ptr<ServedRpc> rpc_;
   WorkerInterface& worker_;
   const std::optional<size_t> left_above_;
+  const size_t most_bytes_;
   std::atomic<bool> reads_memory_{false};  // the caller does
-  OwnedFile own_, offered_;                // the ends of a connection, until the caller has moved
+  bool was_offered_ = false;               // a socket, once
+  OwnedFile offered_;                      // the caller's end of it, until it has moved
   Mutex mu_;
   flat_hash_map<uint64_t, std::shared_ptr<ServedCall>> calls_ ABSL_GUARDED_BY(mu_);
   flat_hash_set<int64_t> steps_ ABSL_GUARDED_BY(mu_);          // run, and not cleaned up yet
@@ -264,13 +279,13 @@ class ServerStream final : public PeerStream {
 }  // namespace
 
 void ServePeers(RpcServer& server, const std::string& task, WorkerInterface& worker) {
-  server.HandleStream("/tenon.cluster.PeerService/Exchange",
-                      [&server, &worker, task](std::shared_ptr<ServedRpc> rpc) {
-                        const auto left_above = HostMemoryLimit(server.credentials());
-                        std::make_shared<ServerStream>(std::move(rpc), server.poller(), worker,
-                                                       left_above.value_or(std::nullopt))
-                            ->Start(task);
-                      });
+  server.HandleStream("/tenon.cluster.PeerService/Exchange", [&server, &worker, task](
+                                                                 std::shared_ptr<ServedRpc> rpc) {
+    const auto left_above = HostMemoryLimit(server.credentials());
+    std::make_shared<ServerStream>(std::move(rpc), server.poller(), worker,
+                                   left_above.value_or(std::nullopt), server.limits().message_bytes)
+        ->Start(task);
+  });
 }
 
 }  // namespace tenon

@@ -58,8 +58,8 @@ int64_t ThreadPool::num_waiting() {
 
 void ThreadPool::StartWatching(Watch watch) {
   MutexLock lock(mu_);
+  threads_.emplace_back([this] { Work(); });  // which the system may refuse
   watched_.push_back({std::move(watch)});
-  threads_.emplace_back([this] { Work(); });
 }
 
 void ThreadPool::WaitUntilWatched() {
@@ -110,6 +110,8 @@ void ThreadPool::WatchUntilTask(Watched* watched) {
     mu_.Unlock();
     more = watch();
     mu_.Lock();
+    // Who was woken to watch something else has taken this thread's task.
+    if (tasks_of_event > 0 && tasks_.empty()) wake_.NotifyOne();
   }
   tasks_of_event = 0;
   watched_pool = nullptr;

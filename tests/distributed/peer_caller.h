@@ -54,6 +54,11 @@ class Caller final : public FrameReceiver {
     stream_->Write(batch.Take(), nullptr);
     EXPECT_TRUE(Wait());
   }
+  void SendOnStream(const cluster::PeerFrame& frame) {
+    const std::unique_ptr<LocalSocket> kept = std::move(socket_);
+    Send(frame);
+  }
+  bool was_offered() const { return offered_.has_value(); }
   /// The socket that the server has offered last.
   cluster::PeerSocket Offered() {
     ReadUntil([&] { return offered_.has_value(); });
@@ -224,6 +229,9 @@ struct Neighbour {
     caller.Send(Challenge(challenge));
     memory = PeerMemory::Open(caller.Next().memory_place(), challenge);
     caller.Send(ReadsMemory());
+    cluster::PeerFrame proof;
+    proof.set_memory_proof(memory->ReadProof());
+    caller.Send(proof);
   }
   OwnedFile TakeSocket() { return memory->TakeSocket(caller.Offered()); }
 

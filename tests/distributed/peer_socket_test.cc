@@ -15,10 +15,10 @@ namespace tenon {
 namespace {
 
 using testing::Caller;
+using testing::Challenge;
 using testing::Giver;
 using testing::Neighbour;
 using testing::ReadsMemory;
-using testing::TestCluster;
 
 TEST(PeerSocketTest, CallsAndAnswersMoveToTheSocketThatWasTaken) {
   const testing::HostMemory usual(nullptr);
@@ -71,14 +71,38 @@ TEST(PeerSocketTest, AStreamWhoseSocketCannotBeTakenGoesOn) {
   EXPECT_TRUE(neighbour.caller.Ends());
 }
 
+/// Whoever cannot read the server's memory has no descriptor of its.
 TEST(PeerSocketTest, NobodyMovesWhoWasOfferedNothing) {
-  TestCluster servers(1, 1);
-  servers.StartAll();
-  Caller caller(*servers.spec().Address("ps", 0));
+  const testing::HostMemory usual(nullptr);
+  Giver giver(Tensor::Scalar(2.5f));
+  Caller caller(giver.address());
+  cluster::PeerFrame proof;
+  for (int i = 0; i < 2; ++i) {
+    for (const size_t size : {0, 31, 32, 64}) {
+      proof.set_memory_proof(std::string(size, 'a'));
+      caller.Send(proof);
+    }
+    if (i == 1) break;
+    caller.Send(Challenge(NewMemoryChallenge()));
+    EXPECT_TRUE(caller.Next().has_memory_place());
+    caller.Send(ReadsMemory());
+  }
+  EXPECT_TRUE(giver.Give(caller).tensor.valid());
+  EXPECT_FALSE(caller.was_offered());
   cluster::PeerFrame moved;
   moved.set_moved(true);
   caller.Send(moved);
   EXPECT_TRUE(caller.Ends());
+}
+
+TEST(PeerSocketTest, AStreamThatHasMovedGetsNoMoreMessages) {
+  const testing::HostMemory usual(nullptr);
+  Giver giver(Tensor::Scalar(2.5f));
+  Neighbour neighbour(giver.address());
+  neighbour.caller.MoveTo(neighbour.TakeSocket());
+  EXPECT_TRUE(giver.Give(neighbour.caller).tensor.valid());
+  neighbour.caller.SendOnStream(ReadsMemory());
+  EXPECT_TRUE(neighbour.caller.Ends());
 }
 
 /// How a caller may treat its socket, after which the server ends the stream.

@@ -148,6 +148,31 @@ TEST(ThreadPoolTest, WhatIsWatchedInTwoWaysIsWatchedBesideATask) {
   pool.WaitUntilWatched();
 }
 
+TEST(ThreadPoolTest, TwoEventsThatMakeTasksAtOnceLeaveNothingUnwatched) {
+  for (int round = 0; round < 200; ++round) {
+    ThreadPool pool(2);
+    Events some, others;
+    pool.StartWatching([&] { return some.HandleOne(); });
+    pool.StartWatching([&] { return others.HandleOne(); });
+    std::atomic<int> submitted{0}, seen{0};
+    for (Events* const events : {&some, &others}) {
+      events->Push([&] {
+        pool.Submit([&] {
+          while (seen < 2) std::this_thread::yield();
+        });
+        ++submitted;
+        while (submitted < 2) std::this_thread::yield();
+      });
+    }
+    while (submitted < 2) std::this_thread::yield();
+    for (Events* const events : {&some, &others}) events->Push([&] { ++seen; });
+    while (seen < 2) std::this_thread::yield();
+    some.Close();
+    others.Close();
+    pool.WaitUntilWatched();
+  }
+}
+
 TEST(ThreadPoolTest, APoolThatHasWatchedEndsWhenThereAreMoreTasksThanThreads) {
   for (int round = 0; round < 20; ++round) {
     std::atomic<int> ran{0};

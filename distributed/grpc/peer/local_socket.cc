@@ -11,7 +11,6 @@
 #include <cstring>
 
 #include "core/base/strings.h"
-#include "distributed/grpc/rpc/wire.h"
 
 namespace tenon {
 namespace {
@@ -32,7 +31,8 @@ OwnedFile::~OwnedFile() {
 
 std::pair<OwnedFile, OwnedFile> NewLocalSockets() {
   std::array<int, 2> ends = {-1, -1};
-  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) return {};
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0)
+    return std::pair<OwnedFile, OwnedFile>();
   return {OwnedFile(ends[0]), OwnedFile(ends[1])};
 }
 
@@ -46,8 +46,13 @@ cluster::PeerSocket DescribeSocket(const OwnedFile& socket) {
 
 bool IsSocket(const OwnedFile& file, const cluster::PeerSocket& described) {
   struct stat found = {};
-  return file.valid() && fstat(file.number(), &found) == 0 && S_ISSOCK(found.st_mode) &&
-         found.st_ino == described.inode();
+  const auto has = [&](int option, int wanted) {
+    int value = 0;
+    socklen_t size = sizeof(value);
+    return getsockopt(file.number(), SOL_SOCKET, option, &value, &size) == 0 && value == wanted;
+  };
+  return file.valid() && fstat(file.number(), &found) == 0 && found.st_ino == described.inode() &&
+         has(SO_DOMAIN, AF_UNIX) && has(SO_TYPE, SOCK_STREAM);
 }
 
 StatusOr<bool> LocalSocket::Write(const grpc::ByteBuffer* message) {
@@ -112,9 +117,9 @@ Status LocalSocket::TakeMessages(absl::FunctionRef<Status(std::string_view messa
   while (end_ - begin_ >= kHeadBytes) {
     uint32_t size = 0;
     std::memcpy(&size, buffer_.data() + begin_, kHeadBytes);
-    if (size > kMaxMessageBytes) {
+    if (size > most_bytes_) {
       return InvalidArgument("a message of ", size, " bytes is announced, and the largest has ",
-                             kMaxMessageBytes);
+                             most_bytes_);
     }
     const char* const message = buffer_.data() + begin_ + kHeadBytes;
     const size_t here = end_ - begin_ - kHeadBytes;

@@ -4,6 +4,7 @@
 #include <grpcpp/support/byte_buffer.h>
 
 #include <array>
+#include <climits>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -40,7 +41,7 @@ std::pair<OwnedFile, OwnedFile> NewLocalSockets();
 
 /// What another process needs to take one of this process's sockets; see PeerMemory::TakeSocket.
 cluster::PeerSocket DescribeSocket(const OwnedFile& socket);
-/// Whether `file` is the socket that was described.
+/// Whether `file` is a socket of NewLocalSockets' kind, and the one that was described.
 bool IsSocket(const OwnedFile& file, const cluster::PeerSocket& described);
 
 /// One end of a connection between two tasks of one host, whose messages have their lengths before
@@ -49,7 +50,9 @@ bool IsSocket(const OwnedFile& file, const cluster::PeerSocket& described);
 /// Source: unix(7).
 class LocalSocket {
  public:
-  explicit LocalSocket(OwnedFile socket) : socket_(std::move(socket)), buffer_(kBufferBytes) {}
+  /// Messages that come may have up to `most_bytes`.
+  explicit LocalSocket(OwnedFile socket, size_t most_bytes = INT_MAX)
+      : socket_(std::move(socket)), most_bytes_(most_bytes), buffer_(kBufferBytes) {}
 
   int number() const { return socket_.number(); }
 
@@ -68,6 +71,7 @@ class LocalSocket {
   Status TakeMessages(absl::FunctionRef<Status(std::string_view message)> receive);
 
   const OwnedFile socket_;
+  const size_t most_bytes_;
 
   std::array<char, kHeadBytes> head_ = {};  // of the message that leaves
   std::vector<grpc::Slice> slices_;         // its parts

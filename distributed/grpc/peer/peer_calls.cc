@@ -230,13 +230,15 @@ class ClientStream final : public PeerStream {
     cluster::PeerFrame frame;
     frame.set_reads_memory(true);
     Send(frame);
+    frame.set_memory_proof(memory_->ReadProof());
+    Send(frame);
   }
   void TakeSocket(const cluster::PeerSocket& socket) {
     if (memory_ == nullptr) return;
     cluster::PeerFrame frame;
     frame.set_moved(true);
     OwnedFile own = memory_->TakeSocket(socket);
-    if (own.valid() && Move(std::move(own), frame)) return;
+    if (own.valid() && KeepSocket(std::move(own)) && Move(frame)) return;
     frame.set_moved(false);
     Send(frame);
   }

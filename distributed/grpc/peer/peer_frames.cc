@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "distributed/grpc/peer/peer_frames.h"
 
+#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+
 #include <google/protobuf/io/coded_stream.h>
 #include <grpcpp/support/proto_buffer_reader.h>
 

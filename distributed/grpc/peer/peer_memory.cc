@@ -48,7 +48,8 @@ std::string NewMemoryChallenge() {
   return given == static_cast<ssize_t>(bytes.size()) ? bytes : std::string();
 }
 
-ShownMemory::ShownMemory(std::string challenge) : challenge_(std::move(challenge)) {
+ShownMemory::ShownMemory(const std::string& challenge)
+    : challenge_(challenge + NewMemoryChallenge()) {
   // Yama, as Ubuntu sets it, has only ancestors read a process's memory; elsewhere processes of the
   // same user may.
   prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
@@ -59,6 +60,10 @@ cluster::PeerMemoryPlace ShownMemory::place() const {
   place.set_process(getpid());
   place.set_address(reinterpret_cast<uint64_t>(challenge_.data()));
   return place;
+}
+
+bool ShownMemory::IsProof(std::string_view proof) const {
+  return !proof.empty() && proof == std::string_view(challenge_).substr(kMemoryChallengeBytes);
 }
 
 void ShownMemory::Hide() {
@@ -77,6 +82,11 @@ std::unique_ptr<PeerMemory> PeerMemory::Open(const cluster::PeerMemoryPlace& pla
 }
 
 PeerMemory::~PeerMemory() { close(handle_); }
+
+std::string PeerMemory::ReadProof() const {
+  std::string proof(kMemoryChallengeBytes, '\0');
+  return Read(shown_ + kMemoryChallengeBytes, proof.data(), proof.size()).ok() ? proof : "";
+}
 
 OwnedFile PeerMemory::TakeSocket(const cluster::PeerSocket& socket) const {
   OwnedFile file(static_cast<int>(syscall(SYS_pidfd_getfd, handle_, socket.number(), 0)));

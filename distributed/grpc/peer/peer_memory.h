@@ -35,19 +35,21 @@ std::string NewMemoryChallenge();
 class ShownMemory {
  public:
   /// Processes of the same user may read this one's memory from now on. `challenge` is the other's.
-  explicit ShownMemory(std::string challenge);
+  explicit ShownMemory(const std::string& challenge);
   ~ShownMemory() { Hide(); }
   ShownMemory(const ShownMemory&) = delete;
   ShownMemory& operator=(const ShownMemory&) = delete;
 
   /// Where the challenge is.
   cluster::PeerMemoryPlace place() const;
+  /// Whether `proof` is what PeerMemory::ReadProof gives a process that can read the memory.
+  bool IsProof(std::string_view proof) const;
   /// Wipes the challenge: what others read later, or are still reading, is an error of theirs. To
   /// be called before what they may be reading is freed.
   void Hide();
 
  private:
-  std::string challenge_;
+  std::string challenge_;  // and, after it, random bytes that only who reads them here knows
 };
 
 /// The memory of a process on this host, which this one may read. Thread-safe.
@@ -65,6 +67,8 @@ class PeerMemory {
   /// Unavailable when the process has ended, has hidden its memory or has none at this place;
   /// PermissionDenied when this process may not read it any more.
   Status Read(uint64_t address, void* to, size_t bytes) const;
+  /// What shows that process that this one reads its memory; empty when it does not.
+  std::string ReadProof() const;
   /// One of that process's sockets, which is then this one's as well; not valid when the system
   /// does not give it. Source: pidfd_getfd(2).
   OwnedFile TakeSocket(const cluster::PeerSocket& socket) const;

@@ -16,8 +16,8 @@ constexpr size_t kMaxQueuedBytes = 64 << 20;
 
 constexpr std::chrono::milliseconds kIdleDelay{50};
 
-/// What is in a socket at the end is read in so many pieces at most.
-constexpr int kMostReadAtEnd = 10000;
+/// What is in a socket at the end is read in so many pieces at most: it holds fewer.
+constexpr int kMostReadAtEnd = 100;
 
 }  // namespace
 
@@ -40,7 +40,7 @@ FrameBatch& PeerStream::LastBatch() {
   return queue_.back().batch;
 }
 
-PeerStream::Message* PeerStream::Append(const cluster::PeerFrame& frame) {
+PeerStream::Outgoing* PeerStream::Append(const cluster::PeerFrame& frame) {
   if (broken_) return nullptr;
   // A frame need not wait until the tensors before it have left, but what ends a call must not come
   // before the call.
@@ -49,7 +49,7 @@ PeerStream::Message* PeerStream::Append(const cluster::PeerFrame& frame) {
   const bool at_end =
       ends_call || queue_.empty() || queue_.front().batch.num_bytes() >= 2 * kFullMessageBytes;
   if (at_end) LastBatch();
-  Message& message = at_end ? queue_.back() : queue_.front();
+  Outgoing& message = at_end ? queue_.back() : queue_.front();
   queued_bytes_ -= message.batch.own_bytes();
   message.batch.Add(frame);
   queued_bytes_ += message.batch.own_bytes();
@@ -152,15 +152,23 @@ void PeerStream::ReadNext() {
   {
     MutexLock lock(mu_);
     // A stream that has moved is read for its end.
-    paused_ = !other_moved_ && queued_bytes_ > kMaxQueuedBytes;
-    if (paused_) return;
+    if (!other_moved_) {
+      paused_ = queued_bytes_ > kMaxQueuedBytes;
+      if (paused_) return;
+    }
   }
   reader_->Read(&arriving_, read_.tag());
 }
 
 void PeerStream::ReadDone(bool ok) {
   if (ok) {
-    fault_ = CatchExceptions([&] { return frames_.Read(&arriving_, *this); });
+    bool is_late = false;
+    {
+      MutexLock lock(mu_);
+      is_late = other_moved_;
+    }
+    fault_ = is_late ? InvalidArgument("a message on a stream that has moved to a socket")
+                     : CatchExceptions([&] { return frames_.Read(&arriving_, *this); });
     if (fault_.ok()) {
       arriving_.Clear();
       // Not before what has arrived is at work: it makes gRPC write an update of the window.
@@ -180,27 +188,50 @@ void PeerStream::ReadDone(bool ok) {
   DirectionEnded();
 }
 
-bool PeerStream::Move(OwnedFile socket, const cluster::PeerFrame& last) {
-  if (socket_ != nullptr) return false;
-  auto own = std::make_unique<LocalSocket>(std::move(socket));
+bool PeerStream::AddSocket() {
   const uint64_t number = poller_.sockets().Add(
-      own->number(), [this](bool readable, bool writable) { SocketReady(readable, writable); });
-  if (number == 0) return false;
-  socket_ = std::move(own);
+      socket_->number(), [this](bool readable, bool writable) { SocketReady(readable, writable); });
+  MutexLock lock(mu_);
   socket_number_ = number;
+  return number != 0;
+}
+
+bool PeerStream::KeepSocket(OwnedFile socket, size_t most_bytes) {
+  if (socket_ != nullptr) return false;
+  socket_ = std::make_unique<LocalSocket>(std::move(socket), most_bytes);
+  if (!AddSocket()) socket_.reset();
+  return socket_ != nullptr;
+}
+
+void PeerStream::DropSocket() {
   {
     MutexLock lock(mu_);
-    if (Message* const message = Append(last)) message->is_last = true;
+    poller_.sockets().Remove(std::exchange(socket_number_, 0));
+  }
+  socket_.reset();
+}
+
+bool PeerStream::Move(const cluster::PeerFrame& last) {
+  if (socket_ == nullptr || std::exchange(is_moving_, true)) return false;
+  {
+    MutexLock lock(mu_);
+    if (Outgoing* const message = Append(last)) message->is_last = true;
   }
   WriteSoon(last);
   return true;
 }
 
 bool PeerStream::OtherHasMoved() {
-  MutexLock lock(mu_);
-  if (socket_ == nullptr || other_moved_) return false;
-  other_moved_ = true;
+  bool is_watched = false;
+  {
+    MutexLock lock(mu_);
+    if (socket_ == nullptr || other_moved_) return false;
+    other_moved_ = true;
+    is_watched = socket_number_ != 0;
+  }
+  if (!is_watched && !AddSocket()) return false;
   // The poller has its turn after the rest of this message.
+  MutexLock lock(mu_);
   WatchSocket();
   return true;
 }
@@ -214,24 +245,25 @@ void PeerStream::SocketReady(bool readable, bool writable) {
   bool reads = false, writes = false;
   {
     MutexLock lock(mu_);
-    reads = other_moved_ && !paused_;
+    reads = other_moved_;
     writes = writable && std::exchange(awaits_room_, false);
     if (writes) WatchSocket();
   }
   if (writes && WriteSocket(nullptr)) WriteNext();
   if (!readable) return;
-  // Without being asked for it is said only that the socket has ended.
   if (reads) {
     ReadSocket();
-  } else {
-    SocketEnded();
+    return;
   }
+  // The socket has ended, which is said unasked. What is in it comes after what is on the stream.
+  MutexLock lock(mu_);
+  poller_.sockets().Remove(std::exchange(socket_number_, 0));
 }
 
 bool PeerStream::ReadSocket() {
   {
     MutexLock lock(mu_);
-    if (!other_moved_) return false;
+    if (!other_moved_ || !fault_.ok()) return false;
   }
   bool more = false;
   const Status read = CatchExceptions([&]() -> Status {
@@ -241,8 +273,7 @@ bool PeerStream::ReadSocket() {
     return OkStatus();
   });
   if (!read.ok()) {
-    if (read.code() != StatusCode::kUnavailable) fault_ = read;
-    SocketEnded();
+    SocketEnded(read);
     return false;
   }
   MutexLock lock(mu_);
@@ -268,9 +299,13 @@ bool PeerStream::WriteSocket(const grpc::ByteBuffer* message) {
   return false;
 }
 
-void PeerStream::SocketEnded() {
-  poller_.sockets().Remove(socket_number_);
-  Cancel();  // the end of the stream follows
+void PeerStream::SocketEnded(const Status& why) {
+  fault_ = why;
+  {
+    MutexLock lock(mu_);
+    poller_.sockets().Remove(std::exchange(socket_number_, 0));
+  }
+  Cancel();
 }
 
 void PeerStream::DirectionEnded() {
@@ -281,8 +316,9 @@ void PeerStream::DirectionEnded() {
     broken_ = true;
     queue_.clear();
     self = std::move(self_);
+    if (socket_ != nullptr) poller_.sockets().Remove(socket_number_);
   }
-  if (socket_ != nullptr) poller_.sockets().Remove(socket_number_);
+  socket_.reset();
   OnBroken();
 }
 

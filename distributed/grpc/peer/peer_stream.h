@@ -3,6 +3,7 @@
 
 #include <grpcpp/support/async_stream.h>
 
+#include <climits>
 #include <deque>
 #include <memory>
 
@@ -16,7 +17,7 @@ namespace tenon {
 /// One end of PeerService's stream: writes what is sent, as many frames a message as have come
 /// together in the sender's DeferralScope or while the message before was on its way, and gives
 /// what arrives to OnFrame and OnTensor. Frames overtake the parts of large tensors. Kept alive by
-/// its own running operations. Sending is thread-safe.
+/// its own running operations, until OnBroken. Sending is thread-safe.
 ///
 /// Two tasks of one host may move to a socket, where a message takes a tenth of the time that gRPC
 /// takes: each side says when it has, with the last message that it writes on the stream. The
@@ -50,12 +51,16 @@ class PeerStream : public FrameReceiver, public std::enable_shared_from_this<Pee
   virtual void OnBroken() = 0;
   /// Ends the stream at once, from any thread.
   virtual void Cancel() = 0;
-  /// Has the stream move to `socket`, which the other end has taken, too: `last`, which says so,
-  /// goes with the last message on the stream. False, and nothing is sent, when it has moved
-  /// already or the system does not watch the socket. To be called in OnFrame.
-  bool Move(OwnedFile socket, const cluster::PeerFrame& last);
+  /// Keeps a socket for the stream to move to, through which messages of up to `most_bytes` may
+  /// come. False when the system does not watch it. This and what follows are for OnFrame.
+  bool KeepSocket(OwnedFile socket, size_t most_bytes = INT_MAX);
+  /// The stream does not move after all. REQUIRES: it has not.
+  void DropSocket();
+  /// Has the stream move: `last`, which says so, goes with its last message. False, and nothing is
+  /// sent, where there is no socket or it has moved before.
+  bool Move(const cluster::PeerFrame& last);
   /// The other end has said that it has moved: what follows is read from the socket. False where
-  /// this end has none, or has heard it before. To be called in OnFrame.
+  /// there is none, or it has said so before.
   bool OtherHasMoved();
   /// The two halves of Send: a subclass may do the first under a lock of its own.
   void Enqueue(const cluster::PeerFrame& frame);
@@ -76,13 +81,13 @@ class PeerStream : public FrameReceiver, public std::enable_shared_from_this<Pee
   };
 
   /// What is written at once.
-  struct Message {
+  struct Outgoing {
     FrameBatch batch;
     bool is_last = false;  // on the stream: what follows goes through the socket
   };
 
   /// Adds a frame to the message that is returned; null when the stream is broken.
-  Message* Append(const cluster::PeerFrame& frame) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  Outgoing* Append(const cluster::PeerFrame& frame) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   FrameBatch& LastBatch() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   /// Writes what is in the queue when this thread's burst is over.
   void WriteAtEndOfBurst();
@@ -101,7 +106,9 @@ class PeerStream : public FrameReceiver, public std::enable_shared_from_this<Pee
   /// Begins with `message`, or goes on with the last one where there is none. Whether the next one
   /// can be written.
   bool WriteSocket(const grpc::ByteBuffer* message);
-  void SocketEnded();
+  /// The end of the stream follows.
+  void SocketEnded(const Status& why);
+  bool AddSocket();
   /// Has the poller say what is waited for.
   void WatchSocket() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   /// One of the two directions has ended.
@@ -116,18 +123,20 @@ class PeerStream : public FrameReceiver, public std::enable_shared_from_this<Pee
   FrameReader frames_;
   Status fault_;
   grpc::ByteBuffer leaving_;
+  /// Changed in the poller's turn, while nobody writes.
+  std::unique_ptr<LocalSocket> socket_;
+  bool is_moving_ = false;  // Move has been called; the poller's
   Mutex mu_;
-  std::deque<Message> queue_ ABSL_GUARDED_BY(mu_);
+  std::deque<Outgoing> queue_ ABSL_GUARDED_BY(mu_);
   size_t queued_bytes_ ABSL_GUARDED_BY(mu_) = 0;  // of their own, without those of tensors
   bool writing_ ABSL_GUARDED_BY(mu_) = true;      // until Open
   bool alarm_set_ ABSL_GUARDED_BY(mu_) = false;   // for what was sent idly
   bool paused_ ABSL_GUARDED_BY(mu_) = false;      // nothing is read until the queue is shorter
   bool read_ended_ ABSL_GUARDED_BY(mu_) = false;
-  bool moved_ ABSL_GUARDED_BY(mu_) = false;        // the next message goes through the socket
-  bool awaits_room_ ABSL_GUARDED_BY(mu_) = false;  // a part of a message is in the socket
-  bool other_moved_ ABSL_GUARDED_BY(mu_) = false;  // messages come through the socket
-  std::unique_ptr<LocalSocket> socket_;            // set once, before anything is written to it
-  uint64_t socket_number_ = 0;                     // in poller_.sockets()
+  bool moved_ ABSL_GUARDED_BY(mu_) = false;          // the next message goes through the socket
+  bool awaits_room_ ABSL_GUARDED_BY(mu_) = false;    // a part of a message is in the socket
+  bool other_moved_ ABSL_GUARDED_BY(mu_) = false;    // messages come through the socket
+  uint64_t socket_number_ ABSL_GUARDED_BY(mu_) = 0;  // in poller_.sockets(); 0: not there
   bool broken_ ABSL_GUARDED_BY(mu_) = false;
   std::shared_ptr<PeerStream> self_ ABSL_GUARDED_BY(mu_);  // from Open to OnBroken
 };

@@ -23,7 +23,8 @@ namespace tenon {
 class Completion {
  public:
   virtual ~Completion() = default;
-  /// Called once an operation, by the poller and never beside another one; must not block.
+  /// Called once an operation, by the poller and never beside another one; must not block. What it
+  /// defers is done after its turn.
   virtual void Complete(bool ok) = 0;
 
   /// The tag to start the operation with. To be taken last: what is written before is seen by
@@ -52,8 +53,8 @@ class Poller {
   SocketPoller& sockets();
   /// The time by which those measure whose operations it waits for.
   Clock& clock() { return clock_; }
-  /// Runs `start`, which starts an operation, before the next event is waited for; not on this
-  /// thread if it has a task to run. To be called in Complete only.
+  /// Runs `start`, which starts an operation, before the next event of the queue is waited for; not
+  /// on this thread if it has a task to run. To be called in Complete only, and not for sockets.
   void StartBeforeNext(std::function<void()> start) { starts_.push_back(std::move(start)); }
   /// Runs `task` soon, as an operation's end.
   void Post(std::function<void()> task) {

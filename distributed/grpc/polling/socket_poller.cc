@@ -7,6 +7,7 @@
 
 #include <cerrno>
 
+#include "core/base/exceptions.h"
 #include "runtime/device/deferral.h"
 
 namespace tenon {
@@ -22,7 +23,11 @@ SocketPoller::SocketPoller(ThreadPool& pool, Mutex& turn)
   event.events = EPOLLIN;
   event.data.u64 = kEnd;
   watches_ = epoll_ctl(epoll_, EPOLL_CTL_ADD, end_, &event) == 0;
-  if (watches_) pool.StartWatching([this] { return Watch(); });
+  if (!watches_) return;
+  watches_ = CatchExceptions([&] {
+               pool.StartWatching([this] { return Watch(); });
+               return OkStatus();
+             }).ok();
 }
 
 SocketPoller::~SocketPoller() {

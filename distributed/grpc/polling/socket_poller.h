@@ -57,7 +57,7 @@ class SocketPoller {
   Mutex& turn_;
   const int epoll_;
   const int end_;         // an eventfd, which End writes
-  bool watches_ = false;  // set once; not where the process has no files left
+  bool watches_ = false;  // set once; not without a file or a thread left
   SpinLimit spin_;
   Mutex mu_;
   uint64_t last_number_ ABSL_GUARDED_BY(mu_) = 0;

@@ -89,6 +89,7 @@ class RpcServer {
   ~RpcServer();
 
   const Credentials& credentials() const { return credentials_; }
+  const ServerLimits& limits() const { return limits_; }
   /// Methods are to be given before Start, with their path: "/package.Service/Method". Handlers run
   /// where the poller waits and must not block.
   void HandleStream(const std::string& method, Handler handler);
