@@ -164,8 +164,8 @@ Status MpiRanks::Begin() {
   all_.resize(static_cast<size_t>(size_));
   has_come_ = size_;
   MPI_Comm neighbours = MPI_COMM_NULL;
-  TENON_RETURN_IF_ERROR(StatusOfMpi(MPI_Comm_split_type(
-      MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank_, MPI_INFO_NULL, &neighbours)));
+  TENON_RETURN_IF_ERROR(StatusOfMpi(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank_,
+                                                        MPI_INFO_NULL, &neighbours)));
   int ranks_here = 1;
   MPI_Comm_size(neighbours, &ranks_here);
   MPI_Comm_free(&neighbours);
