@@ -13,9 +13,9 @@
 #include "core/base/cancellation.h"
 #include "core/base/hash_map.h"
 #include "core/base/mutex.h"
+#include "distributed/grpc/polling/poller.h"
 #include "distributed/grpc/rpc/listener.h"
 #include "distributed/grpc/rpc/message_bytes.h"
-#include "distributed/grpc/polling/poller.h"
 #include "distributed/protocol/credentials.h"
 #include "distributed/protocol/limits.h"
 
