@@ -75,12 +75,9 @@ struct TensorHead {
 bool MakeRoom(const TensorHead& head, Allocator* memory, ArrivingTensor* out) {
   if (memory == nullptr) return false;
   auto room = Tensor::Allocate(*memory, head.dtype, head.shape);
-  if (room.ok()) {
-    out->tensor = *std::move(room);
-  } else {
-    out->status = room.status();
-  }
-  return room.ok();
+  out->status = room.status();
+  if (room.ok()) out->tensor = *std::move(room);
+  return out->status.ok();
 }
 
 /// Reads the TensorProto that `in` is limited to. False when something is not as we write it; the
