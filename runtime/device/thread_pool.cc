@@ -75,6 +75,7 @@ void ThreadPool::Work() {
       Task task = std::move(tasks_.front());
       tasks_.pop_front();
       ++running_;
+      if (Unwatched() != nullptr) wake_.NotifyOne();  // somebody else watches now
       mu_.Unlock();
       task.run();
       task = {};  // what it holds dies outside the lock
@@ -110,8 +111,6 @@ void ThreadPool::WatchUntilTask(Watched* watched) {
     mu_.Unlock();
     more = watch();
     mu_.Lock();
-    // Who was woken to watch something else has taken this thread's task.
-    if (tasks_of_event > 0 && tasks_.empty()) wake_.NotifyOne();
   }
   tasks_of_event = 0;
   watched_pool = nullptr;
@@ -120,7 +119,6 @@ void ThreadPool::WatchUntilTask(Watched* watched) {
     watched_.remove_if([&](const Watched& one) { return &one == watched; });
     all_watched_.NotifyAll();
   }
-  wake_.NotifyOne();  // somebody else watches now
 }
 
 }  // namespace tenon

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <deque>
@@ -123,40 +124,36 @@ TEST(ThreadPoolTest, EventsAreHandledOneByOneAndNoMoreTasksRunThanThereAreThread
 }
 
 TEST(ThreadPoolTest, WhatIsWatchedInTwoWaysIsWatchedBesideATask) {
+  std::array<Events, 2> events;
+  std::array<Signal, 2> begun, seen, again;
   ThreadPool pool(1);
-  Events some, others;
-  pool.StartWatching([&] { return some.HandleOne(); });
-  pool.StartWatching([&] { return others.HandleOne(); });
-  Signal of_some, of_others, task_over;
-  for (Events* const first : {&some, &others}) {
-    Events* const second = first == &some ? &others : &some;
-    Signal begun, again;
-    first->Push([&] {
-      pool.Submit([&] {
-        begun.Give();
-        again.Wait();
+  for (Events& one : events) {
+    pool.StartWatching([&] { return one.HandleOne(); });
+  }
+  for (const size_t i : {0, 1}) {
+    events[i].Push([&, i] {
+      pool.Submit([&, i] {
+        begun[i].Give();
+        again[i].Wait();
       });
     });
-    begun.Wait();
-    Signal seen;
-    second->Push([&] { seen.Give(); });
-    seen.Wait();
-    first->Push([&] { again.Give(); });
+    begun[i].Wait();
+    events[1 - i].Push([&, i] { seen[i].Give(); });
+    seen[i].Wait();
+    events[i].Push([&, i] { again[i].Give(); });
   }
-  some.Close();
-  others.Close();
+  for (Events& one : events) one.Close();
   pool.WaitUntilWatched();
 }
 
 TEST(ThreadPoolTest, TwoEventsThatMakeTasksAtOnceLeaveNothingUnwatched) {
   for (int round = 0; round < 200; ++round) {
-    ThreadPool pool(2);
-    Events some, others;
-    pool.StartWatching([&] { return some.HandleOne(); });
-    pool.StartWatching([&] { return others.HandleOne(); });
+    std::array<Events, 2> events;
     std::atomic<int> submitted{0}, seen{0};
-    for (Events* const events : {&some, &others}) {
-      events->Push([&] {
+    ThreadPool pool(2);
+    for (Events& one : events) {
+      pool.StartWatching([&] { return one.HandleOne(); });
+      one.Push([&] {
         pool.Submit([&] {
           while (seen < 2) std::this_thread::yield();
         });
@@ -165,10 +162,9 @@ TEST(ThreadPoolTest, TwoEventsThatMakeTasksAtOnceLeaveNothingUnwatched) {
       });
     }
     while (submitted < 2) std::this_thread::yield();
-    for (Events* const events : {&some, &others}) events->Push([&] { ++seen; });
+    for (Events& one : events) one.Push([&] { ++seen; });
     while (seen < 2) std::this_thread::yield();
-    some.Close();
-    others.Close();
+    for (Events& one : events) one.Close();
     pool.WaitUntilWatched();
   }
 }
