@@ -85,13 +85,15 @@ bool SocketPoller::Watch() {
         }
         return count > 0;
       });
-  if (!has_come || event.data.u64 == kEnd) return false;
+  // The event is packed: nothing may refer to what is in it.
+  const uint64_t number = event.data.u64;
+  if (!has_come || number == kEnd) return false;
   const DeferralScope scope;
   MutexLock turn(turn_);
   std::shared_ptr<const Ready> ready;
   {
     MutexLock lock(mu_);
-    const auto found = sockets_.find(event.data.u64);
+    const auto found = sockets_.find(number);
     if (found == sockets_.end()) return true;
     ready = found->second.ready;
   }
