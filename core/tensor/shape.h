@@ -78,8 +78,8 @@ class Shape {
   friend bool operator==(const Shape& a, const Shape& b) { return a.dims() == b.dims(); }
 
  private:
-  /// As many stand in the shape itself, which is then moved by copying some words: it is done for
-  /// every value of every step.
+  /// A shape of up to so many dimensions has them in itself and is moved by copying some words,
+  /// which is done for every value of every step.
   static constexpr int kInline = 4;
 
   bool is_inline() const { return rank_ <= kInline; }

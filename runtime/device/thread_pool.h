@@ -60,7 +60,7 @@ class ThreadPool {
   void Work();
   /// Has a thread run what has been submitted.
   void WakeForTask();
-  /// What no thread watches; null when there is nothing.
+  /// Something that no thread watches; null when each has one.
   Watched* Unwatched() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   /// Watches until this thread has a task to run, or nothing is left to watch.
   void WatchUntilTask(Watched* watched) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

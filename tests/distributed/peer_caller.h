@@ -64,7 +64,7 @@ class Caller final : public FrameReceiver {
     ReadUntil([&] { return offered_.has_value(); });
     return offered_ ? *std::exchange(offered_, std::nullopt) : cluster::PeerSocket();
   }
-  /// What follows goes through the socket, both ways.
+  /// Calls and answers go through the socket from now on.
   void MoveTo(OwnedFile socket) {
     cluster::PeerFrame moved;
     moved.set_moved(true);

@@ -65,7 +65,7 @@ TEST(PeerSocketTest, AStreamWhoseSocketCannotBeTakenGoesOn) {
   not_moved.set_moved(false);
   neighbour.caller.Send(not_moved);
   EXPECT_TRUE(giver.Give(neighbour.caller).tensor.Equals(value));
-  // What has been refused cannot be moved to later.
+  // A socket that has been refused cannot be moved to later.
   not_moved.set_moved(true);
   neighbour.caller.Send(not_moved);
   EXPECT_TRUE(neighbour.caller.Ends());

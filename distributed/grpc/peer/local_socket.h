@@ -39,7 +39,8 @@ class OwnedFile {
 /// neither is valid when the system has none.
 std::pair<OwnedFile, OwnedFile> NewLocalSockets();
 
-/// What another process needs to take one of this process's sockets; see PeerMemory::TakeSocket.
+/// The description by which another process may take one of this process's sockets; see
+/// PeerMemory::TakeSocket.
 cluster::PeerSocket DescribeSocket(const OwnedFile& socket);
 /// Whether `file` is a socket of NewLocalSockets' kind, and the one that was described.
 bool IsSocket(const OwnedFile& file, const cluster::PeerSocket& described);
@@ -78,7 +79,8 @@ class LocalSocket {
   size_t next_ = 0, written_ = 0;           // the part that leaves, and what has left of it
   size_t head_left_ = 0;
 
-  /// What has come: [begin_, end_) of the buffer, and the first bytes of a message that is larger.
+  /// The bytes that have come are [begin_, end_) of the buffer, and the first ones of a message
+  /// that is larger than it.
   std::vector<char> buffer_;
   size_t begin_ = 0, end_ = 0;
   std::unique_ptr<char[]> large_;

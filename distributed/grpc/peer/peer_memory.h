@@ -67,7 +67,7 @@ class PeerMemory {
   /// Unavailable when the process has ended, has hidden its memory or has none at this place;
   /// PermissionDenied when this process may not read it any more.
   Status Read(uint64_t address, void* to, size_t bytes) const;
-  /// What shows that process that this one reads its memory; empty when it does not.
+  /// The bytes that show that process that this one reads its memory; empty when it does not.
   std::string ReadProof() const;
   /// One of that process's sockets, which is then this one's as well; not valid when the system
   /// does not give it. Source: pidfd_getfd(2).

@@ -16,7 +16,7 @@ constexpr size_t kMaxQueuedBytes = 64 << 20;
 
 constexpr std::chrono::milliseconds kIdleDelay{50};
 
-/// What is in a socket at the end is read in so many pieces at most: it holds fewer.
+/// A socket is read in so many pieces at most when the stream has ended: it holds fewer.
 constexpr int kMostReadAtEnd = 100;
 
 }  // namespace
@@ -176,7 +176,7 @@ void PeerStream::ReadDone(bool ok) {
     }
     Cancel();  // nothing sensible can follow what cannot be read
   }
-  // What the other end has written before it ended the stream.
+  // The socket may hold what the other end has written before it ended the stream.
   for (int i = 0; !ok && i < kMostReadAtEnd && ReadSocket(); ++i) {
   }
   {

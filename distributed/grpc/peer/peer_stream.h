@@ -80,7 +80,7 @@ class PeerStream : public FrameReceiver, public std::enable_shared_from_this<Pee
     PeerStream& stream;
   };
 
-  /// What is written at once.
+  /// A message that is to be written.
   struct Outgoing {
     FrameBatch batch;
     bool is_last = false;  // on the stream: what follows goes through the socket
