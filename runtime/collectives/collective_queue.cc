@@ -9,6 +9,7 @@
 #include "core/base/exceptions.h"
 #include "core/base/interruption.h"
 #include "core/base/strings.h"
+#include "runtime/collectives/digest.h"
 
 namespace tenon {
 namespace {
@@ -19,24 +20,6 @@ constexpr std::chrono::milliseconds kCompareAfter{2000}, kComparePause{1000}, kC
 /// Who has failed waits so long for the notes of the others, which fail at about the same time.
 constexpr std::chrono::milliseconds kLastPatience{500};
 constexpr std::chrono::seconds kNoticeAfter{10};
-
-/// FNV-1a, which is the same everywhere.
-class Digest {
- public:
-  void Add(std::string_view text) {
-    for (const char c : text) Mix(static_cast<unsigned char>(c));
-    Mix(0);
-  }
-  void Add(int64_t number) {
-    for (int i = 0; i < 8; ++i) Mix(static_cast<unsigned char>(number >> (8 * i)));
-  }
-  uint32_t value() const { return static_cast<uint32_t>(hash_ ^ (hash_ >> 32)); }
-
- private:
-  void Mix(unsigned char byte) { hash_ = (hash_ ^ byte) * 1099511628211u; }
-
-  uint64_t hash_ = 14695981039346656037u;
-};
 
 int64_t RowBytes(const Tensor& data) {
   int64_t elements = 1;

@@ -9,6 +9,8 @@
 
 #include "core/base/strings.h"
 #include "runtime/collectives/reductions.h"
+#include "runtime/mpi/greetings.h"
+#include "runtime/mpi/mpi_library.h"
 #include "runtime/mpi/mpi_ranks.h"
 
 namespace tenon {
@@ -19,7 +21,7 @@ constexpr int64_t kMostBytes = int64_t{1} << 30;
 /// Sums are made of so many bytes of each rank's at a time, which stay in caches.
 constexpr int64_t kPart = int64_t{1} << 20;
 
-constexpr auto kPayload = static_cast<int64_t>(MpiRanks::kPayload);
+constexpr auto kPayload = static_cast<int64_t>(Greetings::kPayload);
 
 /// The memory that MPI uses beside the caller's. It outlives calls that fail.
 struct Workspace {

@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <cstring>
 #include <string>
 #include <string_view>
 
@@ -18,12 +17,6 @@
 namespace tenon {
 namespace {
 
-#if defined(OPEN_MPI)
-constexpr std::string_view kName = "Open MPI";
-#else
-constexpr std::string_view kName = "MPICH";
-#endif
-
 /// A rank that waits lets other threads have the processor in between for so long, and sleeps for
 /// longer and longer after that.
 constexpr std::chrono::microseconds kYielding{2000}, kShortSleep{20}, kLongSleep{1000};
@@ -32,6 +25,8 @@ constexpr std::chrono::milliseconds kGrace{200};
 /// After a pause this long, so often it is asked who has left.
 constexpr std::chrono::milliseconds kQuiet{1};
 constexpr int kAsks = 5;
+/// A rank that waits asks this at every so many polls: it takes longer than a look into memory.
+constexpr int kPollsPerAsk = 16;
 /// A rank that leaves sees to its own last messages for so long.
 constexpr std::chrono::milliseconds kFarewell{100};
 
@@ -41,7 +36,7 @@ constexpr std::chrono::milliseconds kLastWords{2000};
 
 /// The tag of greetings that nobody means.
 constexpr uint32_t kNobody = 0;
-constexpr int kLeaving = 1, kGreeting = 1;  // tags of messages to and among the ranks
+constexpr int kLeaving = 1;  // the tag of messages to the ranks
 /// The words of a rank that leaves: its generation, the calls that it has done, and whether it has
 /// failed.
 constexpr int kWords = 3;
@@ -69,22 +64,7 @@ std::string LibraryOfProcess() {
   return std::string(all.substr(0, all.find('\n')));
 }
 
-/// Asks MPI; a request that is none is done.
-StatusOr<bool> IsDone(MPI_Request* request) {
-  int is_done = 0;
-  TENON_RETURN_IF_ERROR(StatusOfMpi(MPI_Test(request, &is_done, MPI_STATUS_IGNORE)));
-  return is_done != 0;
-}
-
 }  // namespace
-
-Status StatusOfMpi(int code) {
-  if (code == MPI_SUCCESS) return OkStatus();
-  std::array<char, MPI_MAX_ERROR_STRING> text = {};
-  int length = 0;
-  if (MPI_Error_string(code, text.data(), &length) != MPI_SUCCESS) length = 0;
-  return Unavailable(kName, ": ", std::string_view(text.data(), static_cast<size_t>(length)));
-}
 
 MpiRanks& MpiRanks::OfProcess() {
   static auto* const ranks = new MpiRanks;
@@ -134,8 +114,9 @@ Status MpiRanks::JoinOnce(const RankOptions& options) {
 
 Status MpiRanks::Begin() {
   const std::string library = LibraryOfProcess();
-  if (!library.starts_with(kName)) {
-    return FailedPrecondition("this process has another MPI: found ", library, ", wanted ", kName);
+  if (!library.starts_with(kMpiLibrary)) {
+    return FailedPrecondition("this process has another MPI: found ", library, ", wanted ",
+                              kMpiLibrary);
   }
   int begun = 0, ended = 0, threads = 0;
   MPI_Initialized(&begun);
@@ -161,8 +142,7 @@ Status MpiRanks::Begin() {
     TENON_RETURN_IF_ERROR(StatusOfMpi(MPI_Comm_dup(MPI_COMM_WORLD, own)));
     MPI_Comm_set_errhandler(*own, MPI_ERRORS_RETURN);
   }
-  all_.resize(static_cast<size_t>(size_));
-  has_come_ = size_;
+  TENON_ASSIGN_OR_RETURN(greetings_, Greetings::Make(calls_));
   MPI_Comm neighbours = MPI_COMM_NULL;
   TENON_RETURN_IF_ERROR(StatusOfMpi(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank_,
                                                         MPI_INFO_NULL, &neighbours)));
@@ -178,7 +158,7 @@ Status MpiRanks::BeginAnew(Clock::Time end, const Status& own) {
   constexpr int kCount = 3;
   static std::array<int64_t, kCount> most;  // outlives a call that fails
   static std::array<int64_t, kCount> sent;
-  sent = {greetings_, moving_ ? 1 : 0, own.ok() ? 0 : 1};
+  sent = {greetings_->count(), moving_ ? 1 : 0, own.ok() ? 0 : 1};
   MPI_Request request = MPI_REQUEST_NULL;
   TENON_RETURN_IF_ERROR(StatusOfMpi(
       MPI_Iallreduce(sent.data(), most.data(), kCount, MPI_INT64_T, MPI_MAX, control_, &request)));
@@ -192,8 +172,8 @@ Status MpiRanks::BeginAnew(Clock::Time end, const Status& own) {
         "others: the job has to be started again");
   }
   TENON_RETURN_IF_ERROR(FinishGreeting(end, /*is_call=*/false));
-  if (greetings_ < most[0]) {
-    TENON_RETURN_IF_ERROR(BeginGreeting(kNobody));
+  if (greetings_->count() < most[0]) {
+    TENON_RETURN_IF_ERROR(greetings_->Begin(kNobody, nullptr, 0));
     TENON_RETURN_IF_ERROR(FinishGreeting(end, /*is_call=*/false));
   }
   return OkStatus();
@@ -205,37 +185,8 @@ void MpiRanks::Leave() {
   joined_ = false;
 }
 
-Status MpiRanks::BeginGreeting(uint32_t tag) {
-  ++greetings_;
-  all_[0].tag = tag;
-  has_come_ = 1;
-  return size_ > 1 ? BeginRound() : OkStatus();
-}
-
-Status MpiRanks::BeginRound() {
-  const int count = std::min(has_come_, size_ - has_come_);
-  const int bytes = count * static_cast<int>(sizeof(Greeting));
-  TENON_RETURN_IF_ERROR(
-      StatusOfMpi(MPI_Irecv(all_.data() + has_come_, bytes, MPI_BYTE, (rank_ + has_come_) % size_,
-                            kGreeting, calls_, &round_[0])));
-  return StatusOfMpi(MPI_Isend(all_.data(), bytes, MPI_BYTE, (rank_ - has_come_ + size_) % size_,
-                               kGreeting, calls_, &round_[1]));
-}
-
-StatusOr<bool> MpiRanks::AdvanceGreeting() {
-  while (is_greeting()) {
-    for (MPI_Request& message : round_) {
-      TENON_ASSIGN_OR_RETURN(const bool is_done, IsDone(&message));
-      if (!is_done) return false;
-    }
-    has_come_ += std::min(has_come_, size_ - has_come_);
-    if (is_greeting()) TENON_RETURN_IF_ERROR(BeginRound());
-  }
-  return true;
-}
-
 Status MpiRanks::FinishGreeting(Clock::Time end, bool is_call) {
-  return Poll([this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return AdvanceGreeting(); }, end,
+  return Poll([this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return greetings_->Advance(); }, end,
               is_call);
 }
 
@@ -245,28 +196,20 @@ Status MpiRanks::Greet(const CollectiveCall& call, const void* data, size_t byte
   // Words that have come meanwhile are found by asking again: MPI works while it is asked.
   for (int i = 0; now - greeted_ > kQuiet && i < kAsks; ++i) HearOthers();
   greeted_ = now;
-  if (const std::optional<int> who = WhoIsKnownToMiss(greetings_ + 1)) {
+  if (const std::optional<int> who = WhoIsKnownToMiss(greetings_->count() + 1)) {
     failed_ = true;
     return Gone(*who);
   }
   end_ = now + call.limit;
-  if (bytes > 0) std::memcpy(all_[0].payload.data(), data, bytes);
-  Status status = BeginGreeting(call.tag);
+  Status status = greetings_->Begin(call.tag, data, bytes);
   if (status.ok()) status = FinishGreeting(end_, /*is_call=*/true);
   for (int r = 0; status.ok() && r < size_; ++r) {
-    if (GreetingOf(r).tag == call.tag) continue;
+    if (greetings_->TagOf(r) == call.tag) continue;
     status = Unavailable("rank ", r, " is in another collective");
   }
   failed_ = !status.ok();
   return status;
 }
-
-const MpiRanks::Greeting& MpiRanks::GreetingOf(int rank) const {
-  const int after = rank - rank_;
-  return all_[static_cast<size_t>(after < 0 ? after + size_ : after)];
-}
-
-const void* MpiRanks::PayloadOf(int rank) const { return GreetingOf(rank).payload.data(); }
 
 Status MpiRanks::Wait(MPI_Request request, const CollectiveCall& call) {
   const Status status = Poll([&] { return IsDone(&request); }, end_, /*is_call=*/true);
@@ -292,8 +235,8 @@ Status MpiRanks::Poll(absl::FunctionRef<StatusOr<bool>()> is_done, Clock::Time e
     }
     const Clock::Time now = MachineClock().Now();
     if (!since) since = now;
-    if (is_call && !who) {
-      who = WhoMisses(greetings_);
+    if (is_call && !who && (aborted_ || (polls + 1) % kPollsPerAsk == 0)) {
+      who = WhoMisses(greetings_->count());
       if (who) last = std::min(end, now + kGrace);
     }
     if (now >= last) {
@@ -319,7 +262,7 @@ std::optional<int> MpiRanks::WhoMisses(int64_t call) {
 
 std::optional<int> MpiRanks::WhoIsKnownToMiss(int64_t call) {
   if (aborted_) {
-    failed_ = failed_ || aborted_by_error_ || is_greeting();
+    failed_ = failed_ || aborted_by_error_ || greetings_->under_way();
     TellOthers(call - 1);
     return rank_;
   }
@@ -374,7 +317,7 @@ void MpiRanks::Abort(bool has_failed) {
   aborted_ = true;
   MutexLock lock(mu_);
   // No call is under way: the last one has come to its end, unless it has failed.
-  if (joined_) WhoMisses(failed_ ? greetings_ : greetings_ + 1);
+  if (joined_) WhoMisses(greetings_->count() + (failed_ ? 0 : 1));
 }
 
 void MpiRanks::End(int exit_code) {
@@ -385,7 +328,7 @@ void MpiRanks::End(int exit_code) {
   // A process that a signal ends in good order has such a code, too.
   const bool is_error = exit_code != 0 && exit_code <= kSignalled;
   const bool can_end = ended == 0 && owned_ && !is_error && !failed_ && !lost_ && !moving_ &&
-                       !joined_ && !is_greeting();
+                       !joined_ && greetings_ != nullptr && !greetings_->under_way();
   // MPI waits for all ranks at its end, and complains of words that nobody has taken; the mpirun of
   // Open MPI may itself fail where a rank ends so and another one by an error.
   if (can_end && told_) {
@@ -396,6 +339,7 @@ void MpiRanks::End(int exit_code) {
     }
   }
   const bool ends_well = can_end && !others_failed_;
+  if (ends_well) greetings_ = nullptr;
   mu_.Unlock();
   if (ends_well) {
     MPI_Finalize();

@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The C++ names of both libraries are of no use here.
-#define OMPI_SKIP_MPICXX 1
-#define MPICH_SKIP_MPICXX 1
-#include <mpi.h>
-
 #include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -19,11 +15,10 @@
 #include "core/base/status.h"
 #include "core/tensor/tensor.h"
 #include "runtime/collectives/collective_backend.h"
+#include "runtime/mpi/greetings.h"
+#include "runtime/mpi/mpi_library.h"
 
 namespace tenon {
-
-/// OK, or what MPI says about it.
-Status StatusOfMpi(int code);
 
 /// The ranks of an mpirun, as this process sees them. MPI is begun when the process first joins
 /// and ended with the process, by who has begun it; but not after a failure, of this rank or
@@ -34,9 +29,6 @@ Status StatusOfMpi(int code);
 /// come to the same, no memory of a caller's is in MPI's hands.
 class MpiRanks {
  public:
-  /// The number of bytes of each rank that travel with a greeting.
-  static constexpr size_t kPayload = 248;
-
   /// The ones that this process is among; they live until it ends.
   static MpiRanks& OfProcess();
 
@@ -50,12 +42,14 @@ class MpiRanks {
   int size() const { return size_; }
   MPI_Comm communicator() const { return calls_; }
 
-  /// Sends all ranks the call's tag with up to kPayload bytes, and returns when those of all have
-  /// come. Unavailable where a rank has another tag or has left.
+  /// Tells all ranks the call's tag with up to Greetings::kPayload bytes, and returns when those of
+  /// all have come. Unavailable where a rank has another tag or has left.
   Status Greet(const CollectiveCall& call, const void* data, size_t bytes)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   /// The bytes that came with a rank's last greeting, aligned for numbers.
-  const void* PayloadOf(int rank) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  const void* PayloadOf(int rank) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    return greetings_->PayloadOf(rank);
+  }
 
   /// Waits for MPI to have done `request`, which moves memory of the call's. After a failure that
   /// memory stays, and nothing else can be done with these ranks.
@@ -69,11 +63,6 @@ class MpiRanks {
   void Abort(bool has_failed);
 
  private:
-  struct Greeting {
-    uint32_t tag = 0, padding = 0;
-    std::array<std::byte, kPayload> payload = {};
-  };
-
   MpiRanks() = default;
 
   /// A rank, as far as this one has heard.
@@ -87,16 +76,8 @@ class MpiRanks {
   /// Ends the greetings that some ranks began before they failed, with those who did not. The error
   /// of any rank, such as `own`, is one on all.
   Status BeginAnew(Clock::Time end, const Status& own) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  /// A greeting goes in rounds of single messages, which cost half of what MPI's own collectives
-  /// do. In each a rank gets as many greetings as it has, from the rank after those that it has.
-  Status BeginGreeting(uint32_t tag) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  const Greeting& GreetingOf(int rank) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  Status BeginRound() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  /// Goes on with a greeting that has begun; true when all have come.
-  StatusOr<bool> AdvanceGreeting() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   /// Returns at once where none has begun.
   Status FinishGreeting(Clock::Time end, bool is_call) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  bool is_greeting() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return has_come_ < size_; }
   /// Asks MPI until it has done what `is_done` asks for; during a call no longer than all ranks
   /// take part.
   Status Poll(absl::FunctionRef<StatusOr<bool>()> is_done, Clock::Time end, bool is_call)
@@ -129,10 +110,7 @@ class MpiRanks {
   int quick_polls_ = 100;  // so often a rank that waits asks MPI at once
   MPI_Comm calls_ = MPI_COMM_NULL, control_ = MPI_COMM_NULL;
 
-  std::vector<Greeting> all_ ABSL_GUARDED_BY(mu_);  // this rank's, the next one's, and so on
-  int64_t greetings_ ABSL_GUARDED_BY(mu_) = 0;      // how many this process has begun: one a call
-  int has_come_ ABSL_GUARDED_BY(mu_) = 1;           // so many of them, before the present round
-  std::array<MPI_Request, 2> round_ ABSL_GUARDED_BY(mu_) = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
+  std::unique_ptr<Greetings> greetings_ ABSL_GUARDED_BY(mu_);  // one a call
 
   Clock::Time greeted_ ABSL_GUARDED_BY(mu_);  // when the last call began
   Clock::Time end_ ABSL_GUARDED_BY(mu_);      // when its limit is

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Collectives by MPI, as Open MPI and MPICH run them: what all of them give, and how they end where ranks die, leave,
-come late or do different things. With --large also messages beyond 2 GiB, which take 10 GiB of memory."""
+come late or do different things; where ranks greet each other by memory, and by messages as between hosts. With --large also
+messages beyond 2 GiB, which take 10 GiB of memory."""
 import os
 import shutil
 import sys
@@ -14,16 +15,19 @@ from tenon_process import BINARY, main, run
 
 RANKS = os.path.join(BINARY, "collective_ranks")
 MPIRUNS = {"openmpi": ["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe", "-np"], "mpich": ["mpirun.mpich", "-np"]}
+BY_MESSAGES = ["TENON_HOST_MEMORY=off"]
 SKIPPED = 77
 
 
 class Scene:
     """A run of collective_ranks: the exit code, how each rank ended, and how long it took."""
 
+    settings = ()
+
     def __init__(self, library, ranks, scene):
         with tempfile.TemporaryDirectory() as folder:
             begin = time.monotonic()
-            self.done = run(*MPIRUNS[library], ranks, RANKS, library, folder, scene)
+            self.done = run("env", *self.settings, *MPIRUNS[library], ranks, RANKS, library, folder, scene)
             self.seconds = time.monotonic() - begin
             self.ends = {}
             for rank in range(ranks):
@@ -53,6 +57,14 @@ def all_good(library, ranks, scene):
 def values(library):
     for ranks in (2, 3, 4):
         all_good(library, ranks, "values")
+
+
+def one_without_memory(library):
+    """A rank that shares no memory has all of them greet by messages."""
+    with tempfile.TemporaryDirectory() as folder:
+        ranks = [RANKS, library, folder, "values"]
+        done = run(*MPIRUNS[library], 2, *ranks, ":", "-np", 1, "env", *BY_MESSAGES, *ranks)
+        assert done.returncode == 0 and not done.stderr, done
 
 
 def large(library):
@@ -114,6 +126,16 @@ def wrong_numbers(library):
     Scene(library, 2, "absent").expect({0: ("rank 0 of 2 cannot join", "rank 1: it has not come within 1000 ms")})
 
 
+def by_messages(scene):
+    def run_scene(library):
+        Scene.settings = BY_MESSAGES
+        try:
+            scene(library)
+        finally:
+            Scene.settings = ()
+    return run_scene
+
+
 def other_library(library):
     """The plugin of the other library finds itself alone, and says so."""
     other = {"openmpi": "mpich", "mpich": "openmpi"}[library]
@@ -128,13 +150,16 @@ def other_library(library):
 
 if __name__ == "__main__":
     cases = []
-    scenes = [values, anew, different, late, leaves, aborts, fails_alone, held_up, dies, wrong_numbers, other_library]
+    scenes = [(scene.__name__.replace("_", " "), scene) for scene in (
+        values, one_without_memory, anew, different, late, leaves, aborts, fails_alone, held_up, dies, wrong_numbers,
+        other_library)]
+    scenes += [(f"{scene.__name__} by messages", by_messages(scene)) for scene in (values, anew, different, leaves, aborts)]
     for name, command in MPIRUNS.items():
         if not os.path.exists(os.path.join(BINARY, f"libtenon_{name}.so")) or not shutil.which(command[0]):
             print(f"skipped: {name}: no {command[0]}, or no libtenon_{name}.so")
             continue
-        for scene in scenes + ([large] if "--large" in sys.argv else []):
-            cases.append((f"{name}, {scene.__name__.replace('_', ' ')}", lambda s=scene, n=name: s(n)))
+        for title, scene in scenes + ([("large", large)] if "--large" in sys.argv else []):
+            cases.append((f"{name}, {title}", lambda s=scene, n=name: s(n)))
     if not cases:
         print("skipped: neither Open MPI nor MPICH is there")
         sys.exit(SKIPPED)
