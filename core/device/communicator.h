@@ -11,7 +11,7 @@
 
 namespace tenon {
 
-/// How the values of several ranks become one. kMean is of floats in a device's memory only.
+/// How the values of several ranks become one. kMean is of floats only.
 enum class Reduction : uint8_t { kSum, kMin, kMax, kProduct, kMean };
 
 /// A thing that ranks do together. Every rank starts the same ones in the same order.

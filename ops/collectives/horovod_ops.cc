@@ -6,12 +6,12 @@
 
 #include "core/base/denormals.h"
 #include "core/base/exceptions.h"
-#include "core/base/parallel.h"
 #include "core/base/strings.h"
 #include "core/device/communicator.h"
 #include "core/device/device_queue.h"
 #include "core/gradient/gradient.h"
 #include "core/op/op_registry.h"
+#include "core/tensor/scaling.h"
 #include "ops/array/array_basic_ops.h"
 #include "ops/collectives/collectives_ops.h"
 #include "ops/composition.h"
@@ -21,54 +21,6 @@ namespace {
 
 /// Horovod's numbers of what a reduction does.
 enum class ReduceOp : int64_t { kMean = 0, kSum = 1, kMin = 3, kMax = 4, kProduct = 5 };
-
-constexpr double kCostOfScaling = 0.3;  // ns an element
-
-template <typename T, typename Factor = double>
-void Scale(Factor factor, Tensor* data) {
-  T* const values = data->data<T>();
-  SerialFor(data->num_elements(), kCostOfScaling, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      values[i] = static_cast<T>(static_cast<Factor>(values[i]) * factor);
-    }
-  });
-}
-
-/// A product of two floats is exact as a double: where the factor is a float, as that of the mean
-/// over 2, 4 or 8 ranks, the product of floats is the same number, in two thirds of the time.
-void ScaleFloats(double factor, Tensor* data) {
-  const auto rounded = static_cast<float>(factor);
-  if (static_cast<double>(rounded) == factor) {
-    Scale<float, float>(rounded, data);
-  } else {
-    Scale<float>(factor, data);
-  }
-}
-
-/// Integers are cut off after the product, as Horovod does it.
-void ScaleBy(double factor, Tensor* data) {
-  if (factor == 1.0) return;
-  switch (data->dtype()) {
-    case DType::kFloat:
-      return ScaleFloats(factor, data);
-    case DType::kDouble:
-      return Scale<double>(factor, data);
-    case DType::kHalf:
-      return Scale<Half>(factor, data);
-    case DType::kBFloat16:
-      return Scale<BFloat16>(factor, data);
-    case DType::kInt8:
-      return Scale<int8_t>(factor, data);
-    case DType::kUInt8:
-      return Scale<uint8_t>(factor, data);
-    case DType::kInt32:
-      return Scale<int32_t>(factor, data);
-    case DType::kInt64:
-      return Scale<int64_t>(factor, data);
-    default:
-      return;
-  }
-}
 
 StatusOr<Communicator*> CommunicatorOf(const KernelContext& ctx) {
   if (ctx.run().communicator != nullptr) return ctx.run().communicator;
@@ -202,9 +154,11 @@ class RanksKernel : public AsyncKernel {
 /// A kernel that adds up, or the like.
 class ReducingKernel : public RanksKernel {
  public:
-  explicit ReducingKernel(KernelConstruction& c)
+  /// `after`: a factor for what comes out.
+  ReducingKernel(KernelConstruction& c, double after)
       : RanksKernel(c, /*is_in_place=*/true),
-        op_(static_cast<ReduceOp>(c.Attr<int64_t>("reduce_op"))) {
+        op_(static_cast<ReduceOp>(c.Attr<int64_t>("reduce_op"))),
+        after_(after) {
     const auto number = static_cast<int64_t>(op_);
     if (number < 0 || number > 5 || number == 2) {
       c.Fail(InvalidArgument("reduce_op must be 0, 1, 3, 4 or 5, found ", number));
@@ -212,10 +166,10 @@ class ReducingKernel : public RanksKernel {
   }
 
  protected:
-  Reduction reduction(const Tensor& data) const {
+  Reduction reduction(DType dtype) const {
     switch (op_) {
       case ReduceOp::kMean:
-        return data.IsHostMemory() ? Reduction::kSum : Reduction::kMean;
+        return IsMeanOfRanks(dtype) ? Reduction::kMean : Reduction::kSum;
       case ReduceOp::kMin:
         return Reduction::kMin;
       case ReduceOp::kMax:
@@ -226,49 +180,58 @@ class ReducingKernel : public RanksKernel {
         return Reduction::kSum;
     }
   }
-  /// By what a result is multiplied for a mean.
-  double FactorOf(const Communicator& ranks, const Tensor& result) const {
-    return op_ == ReduceOp::kMean && result.IsHostMemory() ? 1.0 / ranks.size() : 1.0;
+  /// Multiplies a result by what is left to do.
+  void Scale(const Communicator& ranks, Tensor* result) const {
+    const bool is_sum_of_mean = op_ == ReduceOp::kMean && !IsMeanOfRanks(result->dtype());
+    ScaleBy(is_sum_of_mean ? after_ / ranks.size() : after_, result);
+  }
+  static void ScaleBy(double factor, Tensor* data) {
+    if (factor == 1.0) return;
+    ScaleNumbers(data->dtype(), data->raw_data(), static_cast<size_t>(data->num_elements()),
+                 factor);
   }
   bool IsDoneOnDevice(DType dtype) const override {
-    return op_ != ReduceOp::kMean || IsFloating(dtype);
+    return after_ == 1.0 && (op_ != ReduceOp::kMean || IsFloating(dtype));
   }
   bool is_sum() const { return op_ == ReduceOp::kSum || op_ == ReduceOp::kMean; }
 
  private:
+  /// Whether the ranks make the mean; else it is one product with another factor.
+  bool IsMeanOfRanks(DType dtype) const { return IsFloating(dtype) && after_ == 1.0; }
+
   const ReduceOp op_;
+  const double after_;
 };
 
 class AllReduceKernel final : public ReducingKernel {
  public:
   explicit AllReduceKernel(KernelConstruction& c)
-      : ReducingKernel(c),
-        before_(c.Attr<float>("prescale_factor")),
-        after_(c.Attr<float>("postscale_factor")) {}
+      : ReducingKernel(c, c.Attr<float>("postscale_factor")),
+        before_(c.Attr<float>("prescale_factor")) {}
 
  private:
   bool IsDoneOnDevice(DType dtype) const override {
-    return before_ == 1.0 && after_ == 1.0 && ReducingKernel::IsDoneOnDevice(dtype);
+    return before_ == 1.0 && ReducingKernel::IsDoneOnDevice(dtype);
   }
   StatusOr<Collective> Prepare(const KernelContext&, Tensor data,
                                const Communicator&) const override {
-    const Reduction how = reduction(data);
+    const Reduction how = reduction(data.dtype());
     ScaleBy(before_, &data);  // by 1 in a device's memory
     return Collective{
         .kind = Collective::Kind::kAllReduce, .data = std::move(data), .reduction = how};
   }
   StatusOr<Tensor> Finish(KernelContext&, CollectiveResult result,
                           const Communicator& ranks) const override {
-    ScaleBy(after_ * FactorOf(ranks, result.data), &result.data);
+    Scale(ranks, &result.data);
     return std::move(result.data);
   }
 
-  const double before_, after_;
+  const double before_;
 };
 
 class ReduceScatterKernel final : public ReducingKernel {
  public:
-  explicit ReduceScatterKernel(KernelConstruction& c) : ReducingKernel(c) {
+  explicit ReduceScatterKernel(KernelConstruction& c) : ReducingKernel(c, /*after=*/1.0) {
     if (!is_sum()) c.Fail(Unimplemented("reduce_op must be 0 (mean) or 1 (sum)"));
   }
 
@@ -276,7 +239,7 @@ class ReduceScatterKernel final : public ReducingKernel {
   StatusOr<Collective> Prepare(const KernelContext&, Tensor data,
                                const Communicator&) const override {
     if (data.rank() == 0) return InvalidArgument("a scalar has no rows to deal");
-    const Reduction how = reduction(data);
+    const Reduction how = reduction(data.dtype());
     return Collective{
         .kind = Collective::Kind::kAllReduce, .data = std::move(data), .reduction = how};
   }
@@ -286,7 +249,7 @@ class ReduceScatterKernel final : public ReducingKernel {
     const int64_t begin = rows / size * rank + std::min(rank, rows % size);
     const int64_t end = begin + rows / size + (rank < rows % size ? 1 : 0);
     TENON_ASSIGN_OR_RETURN(Tensor share, result.data.Slice(begin, end).Copy());
-    ScaleBy(FactorOf(ranks, share), &share);
+    Scale(ranks, &share);
     return share;
   }
 };

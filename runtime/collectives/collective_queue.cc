@@ -152,16 +152,21 @@ Status CollectiveQueue::BeginAnew(const Status& why) {
 
 int64_t CollectiveQueue::Begin(const Collective& what) {
   busy_ = true;
-  current_ = what;
-  // The copy for messages shares no memory, which would then not be the collective's to write.
-  current_->data =
-      what.data.valid() ? Tensor(what.data.dtype(), what.data.shape(), BufferRef()) : Tensor();
+  // What is kept for messages shares no memory, which would then not be the collective's to write.
+  current_ = Collective{.kind = what.kind,
+                        .name = what.name,
+                        .data = what.data.valid()
+                                    ? Tensor(what.data.dtype(), what.data.shape(), BufferRef())
+                                    : Tensor(),
+                        .on_device = what.on_device,
+                        .reduction = what.reduction,
+                        .root = what.root};
   sequence_ = next_++;
   since_ = clock_.Now();
   return sequence_;
 }
 
-StatusOr<CollectiveResult> CollectiveQueue::Do(Collective& what, int64_t sequence) {
+StatusOr<CollectiveResult> CollectiveQueue::Do(Collective& what, int64_t sequence, bool ends_well) {
   // The bits must not depend on whose thread this is.
   const FlushDenormals flush;
   const InterruptibleBy nothing(nullptr);
@@ -171,6 +176,7 @@ StatusOr<CollectiveResult> CollectiveQueue::Do(Collective& what, int64_t sequenc
     MutexLock lock(mu_);
     current_.reset();
     broken = broken_;
+    if (ends_well && result.ok()) End();
   }
   if (!result.ok()) {
     const bool is_first = broken.ok();
@@ -187,7 +193,6 @@ StatusOr<CollectiveResult> CollectiveQueue::Do(Collective& what, int64_t sequenc
 }
 
 void CollectiveQueue::End() {
-  MutexLock lock(mu_);
   busy_ = false;
   idle_.NotifyAll();
   if (!waiting_.empty()) changed_.NotifyOne();
@@ -201,8 +206,11 @@ StatusOr<CollectiveResult> CollectiveQueue::Run(Collective what) {
     if (!busy_ && waiting_.empty()) sequence = Begin(what);
   }
   if (sequence == 0) return Communicator::Run(std::move(what));
-  StatusOr<CollectiveResult> result = Do(what, sequence);
-  End();
+  StatusOr<CollectiveResult> result = Do(what, sequence, /*ends_well=*/true);
+  if (!result.ok()) {
+    MutexLock lock(mu_);
+    End();
+  }
   return result;
 }
 
@@ -218,8 +226,9 @@ void CollectiveQueue::Work() {
       waiting_.pop_front();
       sequence = Begin(entry.what);
     }
-    StatusOr<CollectiveResult> result = Do(entry.what, sequence);
+    StatusOr<CollectiveResult> result = Do(entry.what, sequence, /*ends_well=*/false);
     entry.done(std::move(result));
+    MutexLock lock(mu_);
     End();
   }
 }
@@ -235,8 +244,8 @@ Status CollectiveQueue::Check(Collective* what) const {
         what->ToString(), ": wanted numbers in ",
         what->on_device ? "the memory of the ranks' device" : "the host's memory");
   }
-  if (what->reduction == Reduction::kMean && !what->on_device) {
-    return InvalidArgument(what->ToString(), ": means are of what is in a device's memory");
+  if (what->reduction == Reduction::kMean && !IsFloating(data.dtype())) {
+    return InvalidArgument(what->ToString(), ": means are of floats");
   }
   if (what->kind == Kind::kBroadcast && (what->root < 0 || what->root >= options_.size)) {
     return InvalidArgument("there is no rank ", what->root, " among ", options_.size);
@@ -383,16 +392,16 @@ Status CollectiveQueue::ShareShapes(const Collective& what, int64_t sequence,
 CollectiveCall CollectiveQueue::CallOf(const Collective& what, int64_t sequence, int part) const {
   Digest digest;
   digest.Add(sequence);
-  digest.Add(part);
   digest.Add(what.name);
-  digest.Add(static_cast<int64_t>(what.kind));
-  digest.Add(static_cast<int64_t>(what.reduction));
-  digest.Add(what.root);
-  digest.Add(static_cast<int64_t>(what.on_device));
   const bool has_rows =
       what.kind == Collective::Kind::kAllGather || what.kind == Collective::Kind::kAllToAll;
+  const int64_t dtype = has_rows ? 0 : static_cast<int64_t>(what.data.dtype());
+  // Each of these is less than 256, but for the root.
+  digest.Add(static_cast<int64_t>(what.kind) | static_cast<int64_t>(what.reduction) << 8 |
+             static_cast<int64_t>(what.on_device) << 16 | dtype << 24 |
+             static_cast<int64_t>(part) << 32);
+  digest.Add(what.root);
   if (!has_rows) {
-    digest.Add(static_cast<int64_t>(what.data.dtype()));
     for (const int64_t d : what.data.shape().dims()) digest.Add(d);
   }
   return {digest.value(), options_.limit, what.data, {}};

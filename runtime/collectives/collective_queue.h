@@ -76,9 +76,10 @@ class CollectiveQueue final : public Communicator {
   void Work();
   /// Says that this one is under way, and gives its number.
   int64_t Begin(const Collective& what) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  /// The one under way; its failure fails all.
-  StatusOr<CollectiveResult> Do(Collective& what, int64_t sequence);
-  void End();
+  /// The one under way; its failure fails all. `ends_well`: ends it where it has not failed.
+  StatusOr<CollectiveResult> Do(Collective& what, int64_t sequence, bool ends_well);
+  /// Lets another one begin, when its result has been taken.
+  void End() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Watch();
   StatusOr<CollectiveResult> Execute(Collective& what, int64_t sequence);
   /// The part that needs other ranks of what is done in place, and of barriers.

@@ -9,6 +9,7 @@
 #include "core/base/half.h"
 #include "core/device/communicator.h"
 #include "core/tensor/dtype.h"
+#include "core/tensor/scaling.h"
 
 namespace tenon {
 
@@ -57,6 +58,7 @@ template <typename T>
 ReductionFunction ReductionOf(Reduction reduction) {
   switch (reduction) {
     case Reduction::kSum:
+    case Reduction::kMean:
       return ReduceElements<T, SumOfTwo>;
     case Reduction::kMin:
       return ReduceElements<T, LesserOfTwo>;
@@ -64,13 +66,12 @@ ReductionFunction ReductionOf(Reduction reduction) {
       return ReduceElements<T, GreaterOfTwo>;
     case Reduction::kProduct:
       return ReduceElements<T, ProductOfTwo>;
-    case Reduction::kMean:
-      break;  // no library of the host's memory is asked for it
   }
   return nullptr;
 }
 
-/// Null for dtypes that are not reduced: all but the numbers of 8 to 64 bits.
+/// Null for dtypes that are not reduced: all but the numbers of 8 to 64 bits. Of a mean it is the
+/// sum, which FinishReduction divides.
 inline ReductionFunction ReductionOf(DType dtype, Reduction reduction) {
   switch (dtype) {
     case DType::kFloat:
@@ -100,6 +101,11 @@ inline ReductionFunction ReductionOf(DType dtype, Reduction reduction) {
     default:
       return nullptr;
   }
+}
+
+/// Makes the mean of sums over `ranks` ranks, and leaves what is none.
+inline void FinishReduction(Reduction reduction, DType dtype, void* data, size_t count, int ranks) {
+  if (reduction == Reduction::kMean) ScaleNumbers(dtype, data, count, 1.0 / ranks);
 }
 
 }  // namespace tenon

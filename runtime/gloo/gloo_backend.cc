@@ -131,7 +131,9 @@ class GlooBackend final : public CollectiveBackend {
     }
     options.setReduceFunction(function);
     Limit(call, &options);
-    return Try([&] { gloo::allreduce(options); });
+    TENON_RETURN_IF_ERROR(Try([&] { gloo::allreduce(options); }));
+    FinishReduction(reduction, dtype, data, static_cast<size_t>(count), context_->size);
+    return OkStatus();
   }
 
   Status Broadcast(void* data, int64_t bytes, int root, const CollectiveCall& call) override {

@@ -58,6 +58,7 @@ class MpiBackend final : public CollectiveBackend {
       const auto elements = static_cast<size_t>(count);
       function(data, ranks_.PayloadOf(0), ranks_.PayloadOf(1), elements);
       for (int r = 2; r < ranks_.size(); ++r) function(data, data, ranks_.PayloadOf(r), elements);
+      FinishReduction(reduction, dtype, data, elements, ranks_.size());
       return OkStatus();
     }
     TENON_RETURN_IF_ERROR(Greet(call));
@@ -65,7 +66,7 @@ class MpiBackend final : public CollectiveBackend {
     const int64_t most = size * (std::min(kPart, kMostBytes / size) / width);
     for (int64_t at = 0; at < count; at += most) {
       TENON_RETURN_IF_ERROR(ReducePart(static_cast<char*>(data) + at * width,
-                                       std::min(most, count - at), width, function, call));
+                                       std::min(most, count - at), dtype, reduction, call));
     }
     return OkStatus();
   }
@@ -164,8 +165,9 @@ class MpiBackend final : public CollectiveBackend {
   }
 
   /// Each rank reduces a share of these elements, which it gets from all, and then all get it.
-  Status ReducePart(char* data, int64_t count, int64_t width, ReductionFunction function,
+  Status ReducePart(char* data, int64_t count, DType dtype, Reduction reduction,
                     const CollectiveCall& call) ABSL_EXCLUSIVE_LOCKS_REQUIRED(ranks_.mutex()) {
+    const auto width = static_cast<int64_t>(SizeOf(dtype));
     const auto size = static_cast<int64_t>(size_);
     std::vector<int64_t> shares(size_);
     for (int64_t r = 0; r < size; ++r) {
@@ -187,10 +189,12 @@ class MpiBackend final : public CollectiveBackend {
     TENON_RETURN_IF_ERROR(ranks_.Wait(request, call));
     char* const share = data + space_.starts[rank];
     const size_t elements = stride / static_cast<size_t>(width);
+    const ReductionFunction function = ReductionOf(dtype, reduction);
     function(share, space_.shares.data(), space_.shares.data() + stride, elements);
     for (size_t r = 2; r < size_; ++r) {
       function(share, share, space_.shares.data() + r * stride, elements);
     }
+    FinishReduction(reduction, dtype, share, elements, ranks_.size());
     TENON_RETURN_IF_ERROR(StatusOfMpi(MPI_Iallgatherv(MPI_IN_PLACE, 0, MPI_BYTE, data,
                                                       space_.counts.data(), space_.starts.data(),
                                                       MPI_BYTE, ranks_.communicator(), &request)));

@@ -25,6 +25,9 @@ constexpr std::chrono::milliseconds kGrace{200};
 /// After a pause this long, so often it is asked who has left.
 constexpr std::chrono::milliseconds kQuiet{1};
 constexpr int kAsks = 5;
+/// A pause of the processor takes as long as half of a greeting by memory does: the first polls are
+/// without.
+constexpr int kEagerPolls = 40;
 /// A rank that waits asks this at every so many polls: it takes longer than a look into memory.
 constexpr int kPollsPerAsk = 16;
 /// A rank that leaves sees to its own last messages for so long.
@@ -230,7 +233,7 @@ Status MpiRanks::Poll(absl::FunctionRef<StatusOr<bool>()> is_done, Clock::Time e
     TENON_ASSIGN_OR_RETURN(const bool has_ended, is_done());
     if (has_ended) return OkStatus();
     if (polls < quick_polls_ && !aborted_) {
-      _mm_pause();
+      if (polls >= kEagerPolls) _mm_pause();
       continue;
     }
     const Clock::Time now = MachineClock().Now();

@@ -72,7 +72,7 @@ def main():
                     alone = statistics.median(run[row][1] for run in theirs)
                     call = statistics.median(run[row][1] for run in ours)
                     step = statistics.median(run[row][2] for run in ours)
-                    print(f"{library + ', ' + str(ranks) + ' ranks':20} {size:10.0f} {alone:10.1f} {call:10.1f} "
+                    print(f"{library + ', ' + str(ranks) + ' ranks':20} {size:10.0f} {alone:10.2f} {call:10.2f} "
                           f"{call / alone:5.2f}x {step:10.1f} {step / alone:5.2f}x   {os.getloadavg()[0]:.1f}", flush=True)
 
 

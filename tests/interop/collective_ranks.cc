@@ -121,8 +121,9 @@ Status Sums(Job& job) {
   for (const DType dtype : {DType::kFloat, DType::kDouble, DType::kHalf, DType::kBFloat16,
                             DType::kInt8, DType::kUInt8, DType::kInt16, DType::kUInt16,
                             DType::kInt32, DType::kUInt32, DType::kInt64, DType::kUInt64}) {
-    for (const Reduction reduction :
-         {Reduction::kSum, Reduction::kMin, Reduction::kMax, Reduction::kProduct}) {
+    for (const Reduction reduction : {Reduction::kSum, Reduction::kMin, Reduction::kMax,
+                                      Reduction::kProduct, Reduction::kMean}) {
+      if (reduction == Reduction::kMean && !IsFloating(dtype)) continue;
       for (const int64_t count : {0, 1, 5, 31, 63, 249, 1000, 65537}) {
         Tensor wanted = Filled(dtype, {count}, 0);
         for (int r = 1; r < job.size; ++r) {
@@ -130,6 +131,7 @@ Status Sums(Job& job) {
           ReductionOf(dtype, reduction)(wanted.raw_data(), wanted.raw_data(), next.raw_data(),
                                         static_cast<size_t>(count));
         }
+        FinishReduction(reduction, dtype, wanted.raw_data(), static_cast<size_t>(count), job.size);
         TENON_ASSIGN_OR_RETURN(
             const CollectiveResult found,
             job.ranks.Run(SumOf("x", Filled(dtype, {count}, job.rank), reduction)));

@@ -87,6 +87,34 @@ TEST(CollectivesTest, Sums) {
   TestSums<uint8_t>(2, 17);
 }
 
+template <typename T>
+void TestMeans(int size, int64_t count) {
+  ExpectAllOk(RunRanks(size, [&](Communicator& ranks) -> Status {
+    const std::vector<T> own(static_cast<size_t>(count), static_cast<T>(4.f * ranks.rank()));
+    TENON_ASSIGN_OR_RETURN(const CollectiveResult result,
+                           ranks.Run(Sum("x", Tensor::Vector(own), Reduction::kMean)));
+    for (const T found : result.data.flat<T>()) {
+      if (static_cast<float>(found) != 2.f * (size - 1)) return Internal("another mean");
+    }
+    return OkStatus();
+  }));
+}
+
+TEST(CollectivesTest, Means) {
+  for (const int size : {1, 2, 4}) TestMeans<float>(size, 5);
+  TestMeans<float>(2, 300000);
+  TestMeans<double>(4, 17);
+  TestMeans<Half>(2, 17);
+  TestMeans<BFloat16>(2, 17);
+}
+
+TEST(CollectivesTest, MeansOfIntegersAreRefused) {
+  const auto ends = RunRanks(1, [](Communicator& ranks) {
+    return ranks.Run(Sum("x", Tensor::Vector<int32_t>({1}), Reduction::kMean)).status();
+  });
+  EXPECT_EQ(Message(ends[0]), "AllReduce (mean) 'x' of int32[1]: means are of floats");
+}
+
 TEST(CollectivesTest, SumsOfNothing) {
   ExpectAllOk(RunRanks(3, [](Communicator& ranks) -> Status {
     TENON_ASSIGN_OR_RETURN(const CollectiveResult result,

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/testing/simulated_ranks.h"
 
-#include <algorithm>
 #include <numeric>
 #include <utility>
 #include <vector>
@@ -34,46 +33,21 @@ class OwnNames final : public KeyValueStore {
   KeyValueStore& store_;
 };
 
-template <typename T>
-void Divide(void* data, int64_t count, int by) {
-  auto* const values = static_cast<T*>(data);
-  std::for_each_n(values, count,
-                  [by](T& value) { value = static_cast<T>(static_cast<double>(value) / by); });
-}
-
-void DivideFloats(void* data, int64_t count, DType dtype, int by) {
-  switch (dtype) {
-    case DType::kFloat:
-      return Divide<float>(data, count, by);
-    case DType::kDouble:
-      return Divide<double>(data, count, by);
-    case DType::kHalf:
-      return Divide<Half>(data, count, by);
-    default:
-      return Divide<BFloat16>(data, count, by);
-  }
-}
-
 int64_t SumOf(absl::Span<const int64_t> sizes) {
   return std::accumulate(sizes.begin(), sizes.end(), int64_t{0});
 }
 
 class SimulatedBackend final : public CollectiveBackend {
  public:
-  SimulatedBackend(SimulatedDriver& driver, int size, std::unique_ptr<OwnNames> names,
+  SimulatedBackend(SimulatedDriver& driver, std::unique_ptr<OwnNames> names,
                    std::unique_ptr<CollectiveBackend> backend)
-      : driver_(driver), size_(size), names_(std::move(names)), backend_(std::move(backend)) {}
+      : driver_(driver), names_(std::move(names)), backend_(std::move(backend)) {}
 
   Status AllReduce(void* data, int64_t count, DType dtype, Reduction reduction,
                    const CollectiveCall& call) override {
-    const bool is_mean = reduction == Reduction::kMean;
     const int64_t bytes = count * static_cast<int64_t>(SizeOf(dtype));
     return Do({{data, bytes, true}}, [&] {
-      void* const memory = driver_.OnDevice(data);
-      const Status status =
-          backend_->AllReduce(memory, count, dtype, is_mean ? Reduction::kSum : reduction, call);
-      if (status.ok() && is_mean) DivideFloats(memory, count, dtype, size_);
-      return status;
+      return backend_->AllReduce(driver_.OnDevice(data), count, dtype, reduction, call);
     });
   }
   Status Broadcast(void* data, int64_t bytes, int root, const CollectiveCall& call) override {
@@ -126,7 +100,6 @@ class SimulatedBackend final : public CollectiveBackend {
   }
 
   SimulatedDriver& driver_;
-  const int size_;
   const std::unique_ptr<OwnNames> names_;  // for longer than the backend
   const std::unique_ptr<CollectiveBackend> backend_;
 };
@@ -142,8 +115,7 @@ StatusOr<std::unique_ptr<CollectiveBackend>> JoinBySimulatedDevice(const RankOpt
   inner.store = names.get();
   inner.device = nullptr;
   TENON_ASSIGN_OR_RETURN(auto backend, join(inner));
-  return std::make_unique<SimulatedBackend>(driver, options.size, std::move(names),
-                                            std::move(backend));
+  return std::make_unique<SimulatedBackend>(driver, std::move(names), std::move(backend));
 }
 
 }  // namespace tenon::testing
