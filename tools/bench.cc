@@ -105,8 +105,8 @@ StatusOr<std::vector<BenchRow>> ChooseRows(const BenchFlags& flags, const OpRegi
     all = DeviceBenchRows(ops);
   } else {
     all = LocalBenchRows(ops);
-    for (const auto& rows :
-         {TrainingBenchRows(ops), GraphBenchRows(ops), ReaderBenchRows(), ClusterBenchRows(ops)}) {
+    for (const auto& rows : {TrainingBenchRows(ops), InferenceBenchRows(ops), GraphBenchRows(ops),
+                             ReaderBenchRows(), ClusterBenchRows(ops)}) {
       all.insert(all.end(), rows.begin(), rows.end());
     }
   }
