@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "core/device/device_plugin.h"
 #include "ops/register.h"
@@ -25,13 +26,64 @@ struct BenchFlags {
   std::string output;
 };
 
+/// A module that the script of another system imports, and what people call it.
+struct PeerModule {
+  std::string_view module, name;
+};
+
+/// Another system, which the script share/bench/NAME_peer.py measures.
+struct PeerKind {
+  std::string_view name;
+  std::string_view release;         // what --peer_python names has
+  const char* variable = nullptr;   // names the folder of its Python environment, when it is set
+  std::string_view folder;          // in ~/.cache/tenon, where that is otherwise
+  std::string_view installer = {};  // makes it; by default the script does, with --install
+  std::vector<PeerModule> modules = {};
+};
+
+const std::vector<PeerKind>& PeerKinds() {
+  static const auto& kinds = *new std::vector<PeerKind>{
+      {.name = "tensorflow",
+       .release = "TensorFlow 2.15",
+       .variable = "TENON_TF_VENV",
+       .folder = "tf-2.15.1",
+       .installer = "tools/install_tensorflow.sh",
+       .modules = {{"tensorflow", "TensorFlow"}, {"numpy", "NumPy"}}},
+      {.name = "jax",
+       .release = "JAX 0.4",
+       .folder = "jax-0.4.38",
+       .modules = {{"jax", "JAX"}, {"jaxlib", "jaxlib"}, {"numpy", "NumPy"}}},
+      {.name = "onnxruntime",
+       .release = "ONNX Runtime 1.20",
+       .folder = "onnxruntime-1.20.1",
+       .modules = {{"onnxruntime", "ONNX Runtime"}, {"onnx", "ONNX"}, {"numpy", "NumPy"}}},
+  };
+  return kinds;
+}
+
+std::vector<std::string> PeerNames() {
+  std::vector<std::string> names;
+  for (const PeerKind& kind : PeerKinds()) names.emplace_back(kind.name);
+  return names;
+}
+
+/// The Python of the environment that the installer makes.
+std::string InstalledPython(const PeerKind& kind) {
+  const char* const chosen = kind.variable != nullptr ? std::getenv(kind.variable) : nullptr;
+  if (chosen != nullptr) return StrCat(chosen, "/bin/python");
+  const char* const home = std::getenv("HOME");
+  return StrCat(home != nullptr ? home : "", "/.cache/tenon/", kind.folder, "/bin/python");
+}
+
 /// Whether `python` runs, and has what the script of the other system imports; the error ends with
 /// `advice`.
-Status CheckPython(const std::string& python, std::string_view advice) {
-  constexpr const char* kAsk =
-      "import importlib.util as i; print('has', *(not i.find_spec(m) for m in ('tensorflow', "
-      "'numpy')))";
-  TENON_ASSIGN_OR_RETURN(Child child, StartChild({python, "-c", kAsk}, {.take_errors = true}));
+Status CheckPython(const std::string& python, const PeerKind& kind, std::string_view advice) {
+  std::vector<std::string> modules;
+  for (const PeerModule& m : kind.modules) modules.push_back(StrCat("'", m.module, "'"));
+  const std::string ask =
+      StrCat("import importlib.util as i; print('lacks', *(n for n, m in enumerate((",
+             Join(modules, ", "), ")) if not i.find_spec(m)))");
+  TENON_ASSIGN_OR_RETURN(Child child, StartChild({python, "-c", ask}, {.take_errors = true}));
   std::string said;  // the last line
   while (true) {
     StatusOr<std::string> line = ReadLine(child);
@@ -39,34 +91,38 @@ Status CheckPython(const std::string& python, std::string_view advice) {
     said = *std::move(line);
   }
   EndChild(&child);
-  if (said == "has False False") return OkStatus();
-  if (said.starts_with("has ")) {
-    return FailedPrecondition(python, " has no ", said == "has False True" ? "NumPy" : "TensorFlow",
-                              advice);
+  if (said == "lacks") return OkStatus();
+  for (size_t i = 0; i < kind.modules.size(); ++i) {
+    const std::string first = StrCat("lacks ", i);
+    if (said == first || said.starts_with(first + " ")) {
+      return FailedPrecondition(python, " has no ", kind.modules[i].name, advice);
+    }
   }
   return FailedPrecondition(python, " is no Python that runs: ",
                             said.empty() ? "it prints nothing" : StrCat("it prints '", said, "'"),
                             advice);
 }
 
-/// The other system: a process that is given the name of a row on a line and answers with a figure.
+/// The other system: a process that is given the name of a row on a line and answers with a figure,
+/// or with "none" when it has no such row.
 class Peer {
  public:
   static StatusOr<std::unique_ptr<Peer>> Start(const BenchFlags& flags) {
+    const PeerKind& kind = *std::find_if(PeerKinds().begin(), PeerKinds().end(),
+                                         [&](const PeerKind& k) { return k.name == flags.peer; });
     TENON_ASSIGN_OR_RETURN(const std::string script,
-                           FindShared(StrCat("bench/", flags.peer, "_peer.py")));
+                           FindShared(StrCat("bench/", kind.name, "_peer.py")));
     std::string python = flags.peer_python;
-    std::string_view advice = "; --peer_python names one that has TensorFlow 2.15";
+    std::string advice = StrCat("; --peer_python names one that has ", kind.release);
     if (python.empty()) {
-      advice = "; tools/install_tensorflow.sh makes one that has TensorFlow, or give --peer_python";
-      const char *const chosen = std::getenv("TENON_TF_VENV"), *const home = std::getenv("HOME");
-      python =
-          StrCat(chosen != nullptr ? chosen
-                                   : StrCat(home != nullptr ? home : "", "/.cache/tenon/tf-2.15.1"),
-                 "/bin/python");
+      python = InstalledPython(kind);
+      advice = StrCat("; ",
+                      kind.installer.empty() ? StrCat("python3 ", script, " --install")
+                                             : std::string(kind.installer),
+                      " makes one that has ", kind.modules[0].name, ", or give --peer_python");
     }
     std::unique_ptr<Peer> peer(new Peer);
-    TENON_RETURN_IF_ERROR(CheckPython(python, advice));
+    TENON_RETURN_IF_ERROR(CheckPython(python, kind, advice));
     TENON_ASSIGN_OR_RETURN(peer->child_, StartChild({python, script}, {.give_input = true}));
     const StatusOr<std::string> name = ReadLine(peer->child_);
     if (!name.ok()) {
@@ -80,12 +136,14 @@ class Peer {
 
   const std::string& name() const { return name_; }
 
-  StatusOr<double> Measure(const std::string& row) {
+  /// Nothing when it has no such row.
+  StatusOr<std::optional<double>> Measure(const std::string& row) {
     const std::string line = row + "\n";
     if (write(child_.input, line.data(), line.size()) != static_cast<ssize_t>(line.size())) {
       return Unavailable("the peer has ended");
     }
     TENON_ASSIGN_OR_RETURN(const std::string answer, ReadLine(child_));
+    if (answer == "none") return std::nullopt;
     char* end = nullptr;
     const double value = std::strtod(answer.c_str(), &end);
     if (end == answer.c_str()) return Internal("the peer answered '", answer, "' for ", row);
@@ -105,8 +163,8 @@ StatusOr<std::vector<BenchRow>> ChooseRows(const BenchFlags& flags, const OpRegi
     all = DeviceBenchRows(ops);
   } else {
     all = LocalBenchRows(ops);
-    for (const auto& rows :
-         {TrainingBenchRows(ops), GraphBenchRows(ops), ReaderBenchRows(), ClusterBenchRows(ops)}) {
+    for (const auto& rows : {TrainingBenchRows(ops), InferenceBenchRows(ops), GraphBenchRows(ops),
+                             ReaderBenchRows(), ClusterBenchRows(ops)}) {
       all.insert(all.end(), rows.begin(), rows.end());
     }
   }
@@ -134,15 +192,25 @@ Status Bench(const BenchFlags& flags, const OpRegistry& ops) {
   if (peer != nullptr) std::printf(" %16s %8s", peer->name().c_str(), "faster");
   std::printf("\n");
   nlohmann::json json = nlohmann::json::array();
+  std::vector<std::string> left_out;
   for (const BenchRow& row : rows) {
     std::vector<double> ours, theirs;
+    bool compared = peer != nullptr;
     for (int i = 0; i < flags.runs; ++i) {
+      if (compared) {
+        TENON_ASSIGN_OR_RETURN(const std::optional<double> other, peer->Measure(row.name));
+        compared = other.has_value();
+        if (compared) theirs.push_back(*other);
+      }
+      // Whoever chose the row wants it, with a peer or without.
+      if (peer != nullptr && !compared && flags.rows.empty()) break;
       auto value = row.measure();
       if (!value.ok()) return Annotate(value.status(), row.name);
       ours.push_back(*value);
-      if (peer == nullptr) continue;
-      TENON_ASSIGN_OR_RETURN(const double other, peer->Measure(row.name));
-      theirs.push_back(other);
+    }
+    if (ours.empty()) {
+      left_out.push_back(row.name);
+      continue;
     }
     nlohmann::json entry = {{"row", row.name},
                             {"what", row.what},
@@ -151,7 +219,8 @@ Status Bench(const BenchFlags& flags, const OpRegistry& ops) {
                             {"tenon_runs", ours}};
     const std::string what = row.unit.empty() ? row.what : StrCat(row.what, ", ", row.unit);
     std::printf("%-56s %10.4g", what.c_str(), Median(ours));
-    if (peer != nullptr) {
+    if (peer != nullptr && !compared) std::printf(" %16s %8s", "-", "-");
+    if (compared) {
       const double ratio =
           row.more_is_better ? Median(ours) / Median(theirs) : Median(theirs) / Median(ours);
       std::printf(" %16.4g %7.1fx", Median(theirs), ratio);
@@ -162,6 +231,9 @@ Status Bench(const BenchFlags& flags, const OpRegistry& ops) {
     std::printf("\n");
     std::fflush(stdout);
     json.push_back(std::move(entry));
+  }
+  if (!left_out.empty()) {
+    std::printf("%s has no row for %s\n", peer->name().c_str(), Join(left_out, ", ").c_str());
   }
   return flags.output.empty() ? OkStatus() : WriteTextFile(flags.output, json.dump(2) + "\n");
 }
@@ -202,11 +274,16 @@ void AddBenchCommand(CLI::App& app, Command* chosen) {
                    "CPU and of clusters)")
       ->check(CLI::IsMember({"cpu", "gpu"}));
   bench->add_option("--runs", flags->runs, "Runs of each row")->check(AtLeast(1));
-  CLI::Option* const peer = bench->add_option("--peer", flags->peer, "The other system")
-                                ->check(CLI::IsMember({"tensorflow"}));
+  CLI::Option* const peer =
+      bench
+          ->add_option("--peer", flags->peer,
+                       "The other system; rows that it lacks are left out unless --row names them")
+          ->check(CLI::IsMember(PeerNames()));
   bench
       ->add_option("--peer_python,--peer-python", flags->peer_python,
-                   "Its Python (default: what tools/install_tensorflow.sh makes)")
+                   "Its Python (default: what tools/install_tensorflow.sh makes, or "
+                   "share/bench/PEER_peer.py "
+                   "--install)")
       ->needs(peer);
   bench->add_option("--output", flags->output, "Write every run to this JSON file");
   bench->callback([=] { *chosen = [flags] { return Report(Bench(*flags, AllOps())); }; });

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/parallel.h"
 #include "core/base/status.h"
 #include "core/op/op_registry.h"
 
@@ -24,6 +25,8 @@ struct BenchRow {
 std::vector<BenchRow> LocalBenchRows(const OpRegistry& ops);
 /// Rows of whole steps of training.
 std::vector<BenchRow> TrainingBenchRows(const OpRegistry& ops);
+/// Rows of inference, whose weights are constants.
+std::vector<BenchRow> InferenceBenchRows(const OpRegistry& ops);
 /// Rows of graphs of single ops and of input pipelines, which both systems load from files.
 std::vector<BenchRow> GraphBenchRows(const OpRegistry& ops);
 /// Rows of input pipelines over files.
@@ -33,6 +36,16 @@ std::vector<BenchRow> ClusterBenchRows(const OpRegistry& ops);
 
 /// Rows of the first GPU, which must be there: steps, a product, copies.
 std::vector<BenchRow> DeviceBenchRows(const OpRegistry& ops);
+
+/// While it lives, kernels have no more than one thread.
+class OneThread {
+ public:
+  OneThread() : before_(ThreadBudget()) { SetThreadBudget(1); }
+  ~OneThread() { SetThreadBudget(before_); }
+
+ private:
+  const int before_;
+};
 
 /// The middle value; REQUIRES: not empty.
 double Median(std::vector<double> values);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <string_view>
 
-#include "core/base/parallel.h"
 #include "core/build/building.h"
 #include "ops/array/array_ops.h"
 #include "ops/array/constants.h"
@@ -93,16 +92,6 @@ Training Word2Vec() {
           loss,
           train};
 }
-
-/// Kernels, too, have no more than one thread.
-class OneThread {
- public:
-  OneThread() : before_(ThreadBudget()) { SetThreadBudget(1); }
-  ~OneThread() { SetThreadBudget(before_); }
-
- private:
-  const int before_;
-};
 
 /// Milliseconds of a step on one thread, the median of `steps`.
 StatusOr<double> TrainingStep(const OpRegistry& ops, Training (*build)(), int steps) {

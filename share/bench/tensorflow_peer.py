@@ -20,7 +20,9 @@ import numpy as np  # noqa: E402
 from google.protobuf import text_format  # noqa: E402
 import tensorflow.compat.v1 as tf  # noqa: E402
 
+import peer_environment  # noqa: E402
 import tensorflow_readers  # noqa: E402
+from peer_batches import frozen_network, median_call, mnist_batch, scattered, time_calls  # noqa: E402
 
 tf.logging.set_verbosity(tf.logging.ERROR)
 tf.disable_v2_behavior()
@@ -37,22 +39,6 @@ def one_thread(optimise=True):
     return config
 
 
-def median_call(count, call):
-    seconds = []
-    for _ in range(count):
-        start = time.perf_counter()
-        call()
-        seconds.append(time.perf_counter() - start)
-    return float(np.median(seconds))
-
-
-def time_calls(count, call):
-    start = time.perf_counter()
-    for _ in range(count):
-        call()
-    return time.perf_counter() - start
-
-
 def mnist_model():
     """The network of `tenon train mnist`."""
     global_step = tf.get_variable("global_step", [], initializer=tf.constant_initializer(0),
@@ -67,11 +53,6 @@ def mnist_model():
     loss = tf.reduce_mean(-tf.reduce_sum(labels * tf.log(y), axis=[1]))
     train = tf.train.GradientDescentOptimizer(0.001).minimize(loss, global_step=global_step)
     return images, labels, loss, train, global_step
-
-
-def mnist_batch():
-    images = (np.arange(100 * 784) % 97 / 97).astype(np.float32).reshape(100, 784)
-    return images, np.eye(10, dtype=np.float32)[np.arange(100) % 10]
 
 
 def mnist_step():
@@ -171,10 +152,6 @@ def training_step(loss, train, feeds, steps):
         return median_call(steps, lambda: step(*batch)) * 1e3
 
 
-def scattered(shape, dtype, limit):
-    return (np.arange(np.prod(shape)) * 7919 % 10007 % limit).astype(dtype).reshape(shape)
-
-
 def conv_step():
     tf.set_random_seed(1)
     images = tf.placeholder(tf.float32, [None, 784])
@@ -223,6 +200,28 @@ def word2vec_step(vocabulary=5000, width=64, batch=128, negatives=64):
     train = tf.train.AdagradOptimizer(.5).minimize(loss)
     return training_step(loss, train, [(center, scattered([batch], np.int32, vocabulary)),
                                        (context, scattered([batch], np.int64, vocabulary))], 500)
+
+
+def frozen_probabilities(images):
+    """What the network of frozen_network makes of images of [n, 784]."""
+    h = tf.reshape(images, [-1, 28, 28, 1])
+    *convolutions, first, last = frozen_network()
+    for filters, bias in convolutions:
+        h = tf.nn.relu(tf.nn.bias_add(tf.nn.conv2d(h, filters, 1, "SAME"), bias))
+        h = tf.nn.max_pool(h, 2, 2, "VALID")
+    h = tf.reshape(h, [-1, 7 * 7 * 64])
+    h = tf.nn.relu(tf.nn.bias_add(tf.matmul(h, first[0]), first[1]))
+    return tf.nn.softmax(tf.nn.bias_add(tf.matmul(h, last[0]), last[1]))
+
+
+def inference(batch, steps):
+    """The microseconds of a step on one thread."""
+    images = tf.placeholder(tf.float32, [None, 784])
+    with tf.Session(config=one_thread()) as session:
+        step = session.make_callable(frozen_probabilities(images), feed_list=[images])
+        pixels = mnist_batch(batch)[0]
+        time_calls(20, lambda: step(pixels))
+        return median_call(steps, lambda: step(pixels)) * 1e6
 
 
 def free_hosts(count):
@@ -354,6 +353,8 @@ ROWS = {
     "conv_step": conv_step,
     "char_lstm_step": char_lstm_step,
     "word2vec_step": word2vec_step,
+    "inference_1": lambda: inference(1, 1000),
+    "inference_100": lambda: inference(100, 100),
     "convolution": lambda: graph_step("convolution") * 1e3,
     "max_pooling": lambda: graph_step("max_pooling") * 1e3,
     "overlapping_pooling": lambda: graph_step("overlapping_pooling") * 1e3,
@@ -377,15 +378,13 @@ ROWS = {
 }
 
 
-def main():
-    print("TensorFlow", tf.__version__, flush=True)
-    for line in sys.stdin:
-        with tf.Graph().as_default():
-            print(ROWS[line.strip()](), flush=True)
+def measure(row):
+    with tf.Graph().as_default():
+        return ROWS[row]() if row in ROWS else None
 
 
 if __name__ == "__main__":
     if len(sys.argv) > 1:
         run_task(sys.argv[1], int(sys.argv[2]), sys.argv[3], sys.argv[4], int(sys.argv[5]))
     else:
-        main()
+        peer_environment.answer(f"TensorFlow {tf.__version__}", measure)

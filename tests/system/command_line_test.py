@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Mistakes in flags have one dress, in the command and in the examples; --help names every default; output
 comes before the error that follows it."""
+import json
 import os
 import re
 import subprocess
@@ -136,38 +137,86 @@ def help_begins_with_what_is_done():
 
 
 def peers_of_bench():
-    bench = [TENON, "bench", "--row", "smallest_run", "--runs", "1", "--peer", "tensorflow"]
+    def bench(peer, *flags):
+        return [TENON, "bench", "--row", "smallest_run", "--runs", "1", "--peer", peer, *flags]
+
     with tempfile.TemporaryDirectory() as folder:
-        def python_with(*modules):
+        def python_with(peer, *modules):
             """The errors of a bench beside a Python that has modules of these names, which do nothing."""
             place = os.path.join(folder, *modules)
             for module in modules:
-                os.makedirs(os.path.join(place, module))
+                os.makedirs(os.path.join(place, module), exist_ok=True)
                 open(os.path.join(place, module, "__init__.py"), "w", encoding="utf-8").close()
             python = os.path.join(place, "python")
             with open(python, "w", encoding="utf-8") as file:
                 file.write(f'#!/bin/sh\nPYTHONPATH={place} exec {sys.executable} -S "$@"\n')
             os.chmod(python, 0o755)
-            done = run(*bench, "--peer_python", python)
+            done = run(*bench(peer), "--peer_python", python)
             assert done.returncode == 1, done
             return done.stderr.replace(python, "PYTHON")
-        os.makedirs(os.path.join(folder, "none"))
-        advice = "; --peer_python names one that has TensorFlow 2.15\n"
-        wanted = "tenon: FAILED_PRECONDITION: PYTHON "
-        assert python_with() == wanted + "has no TensorFlow" + advice
-        assert python_with("tensorflow") == wanted + "has no NumPy" + advice
-        # Its traceback comes first.
-        said = python_with("numpy", "tensorflow")
-        assert "ModuleNotFoundError" in said and "ended before it began to measure; what it printed" in said, said
+        for peer, release, modules in (
+                ("tensorflow", "TensorFlow 2.15", {"tensorflow": "TensorFlow", "numpy": "NumPy"}),
+                ("jax", "JAX 0.4", {"jax": "JAX", "jaxlib": "jaxlib", "numpy": "NumPy"}),
+                ("onnxruntime", "ONNX Runtime 1.20", {"onnxruntime": "ONNX Runtime", "onnx": "ONNX", "numpy": "NumPy"})):
+            for count, name in enumerate(modules.values()):
+                said = python_with(peer, *list(modules)[:count])
+                wanted = f"PYTHON has no {name}; --peer_python names one that has {release}\n"
+                assert said == f"tenon: FAILED_PRECONDITION: {wanted}", said
+            # Its traceback comes first.
+            said = python_with(peer, *modules)
+            assert "Traceback" in said and "ended before it began to measure; what it printed" in said, said
+        for peer, advice in (("tensorflow", "; tools/install_tensorflow.sh makes one that has TensorFlow, or give"),
+                             ("jax", "bench/jax_peer.py --install makes one that has JAX, or give --peer_python"),
+                             ("onnxruntime", "bench/onnxruntime_peer.py --install makes one that has ONNX Runtime, or")):
+            done = run("env", "-u", "TENON_TF_VENV", f"HOME={folder}", *bench(peer))
+            assert done.returncode == 1 and advice in done.stderr and folder in done.stderr, done
     for python, why in (("/bin/false", "it prints nothing"), ("/bin/echo", "it prints '-c import"),
                         ("no_such_python", "it prints 'cannot run no_such_python: No such file or directory'")):
-        done = run(*bench, "--peer_python", python)
+        done = run(*bench("tensorflow"), "--peer_python", python)
         assert done.returncode == 1 and len(done.stderr.splitlines()) == 1, done
         assert f"{python} is no Python that runs: {why}" in done.stderr, done
-    done = run("env", "TENON_TF_VENV=/nonexistent", *bench)
-    assert done.returncode == 1 and "; tools/install_tensorflow.sh makes one" in done.stderr, done
+    done = run("env", "TENON_TF_VENV=/nonexistent", *bench("tensorflow"))
+    assert done.returncode == 1 and "/nonexistent/bin/python is no Python" in done.stderr, done
     done = run(TENON, "bench", "--peer_python", sys.executable)
     assert done.returncode == 2 and "--peer_python needs --peer " in done.stderr, done
+
+
+def rows_of_peers():
+    """A row that both have, and one that the peer lacks, by a real peer's Python where it is."""
+    for peer, name, environment in (("jax", "JAX", "jax-0.4.38"),
+                                    ("onnxruntime", "ONNX Runtime", "onnxruntime-1.20.1")):
+        if not os.path.exists(os.path.expanduser(f"~/.cache/tenon/{environment}/.tenon-installed")):
+            print(f"skipped: there is no {environment}; share/bench/{peer}_peer.py --install makes it")
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            figures = os.path.join(folder, "figures.json")
+            done = run(TENON, "bench", "--runs", "1", "--peer", peer, "--row", "inference_1", "--row", "smallest_run",
+                       "--output", figures)
+            assert done.returncode == 0, done
+            head, both, alone = done.stdout.splitlines()
+            assert f" {name} " in head and re.search(r" [\d.]+x$", both) and alone.split()[-2:] == ["-", "-"], done
+            with open(figures, encoding="utf-8") as file:
+                both, alone = json.load(file)
+            assert both[peer] > 0 and both["ratio"] > 0 and len(both[peer + "_runs"]) == 1, both
+            assert alone["tenon"] > 0 and not {peer, peer + "_runs", "ratio"} & set(alone), alone
+
+
+def rows_that_a_peer_lacks():
+    """They are left out where no row is chosen."""
+    with tempfile.TemporaryDirectory() as folder:
+        # It looks like a Python with all modules, and is a peer without any row.
+        peer = os.path.join(folder, "peer")
+        with open(peer, "w", encoding="utf-8") as file:
+            file.write('#!/bin/sh\nif [ "$1" = -c ]; then echo lacks; exit; fi\n'
+                       'echo Peer 1.0\nwhile read -r row; do echo none; done\n')
+        os.chmod(peer, 0o755)
+        figures = os.path.join(folder, "figures.json")
+        done = run(TENON, "bench", "--peer", "jax", "--peer_python", peer, "--output", figures)
+        assert done.returncode == 0, done
+        head, left_out = done.stdout.splitlines()
+        assert " Peer 1.0 " in head and left_out.startswith("Peer 1.0 has no row for mnist_step, "), done
+        with open(figures, encoding="utf-8") as file:
+            assert json.load(file) == []
 
 
 def output_before_errors():
@@ -233,6 +282,8 @@ if __name__ == "__main__":
         ("help has every default", help_has_every_default),
         ("help begins with what is done", help_begins_with_what_is_done),
         ("peers of bench", peers_of_bench),
+        ("rows of peers", rows_of_peers),
+        ("rows that a peer lacks", rows_that_a_peer_lacks),
         ("output before errors", output_before_errors),
         ("a --config that is none", config_that_is_none),
         ("a task without a cluster", a_task_without_a_cluster),
