@@ -59,6 +59,10 @@ def values(library):
         all_good(library, ranks, "values")
 
 
+def three_values(library):
+    all_good(library, 3, "values")
+
+
 def one_without_memory(library):
     """A rank that shares no memory has all of them greet by messages."""
     with tempfile.TemporaryDirectory() as folder:
@@ -153,7 +157,7 @@ if __name__ == "__main__":
     scenes = [(scene.__name__.replace("_", " "), scene) for scene in (
         values, one_without_memory, anew, different, late, leaves, aborts, fails_alone, held_up, dies, wrong_numbers,
         other_library)]
-    scenes += [(f"{scene.__name__} by messages", by_messages(scene)) for scene in (values, anew, different, leaves, aborts)]
+    scenes += [(f"{scene.__name__.replace('_', ' ')} by messages", by_messages(scene)) for scene in (three_values, anew, different, leaves, aborts)]
     for name, command in MPIRUNS.items():
         if not os.path.exists(os.path.join(BINARY, f"libtenon_{name}.so")) or not shutil.which(command[0]):
             print(f"skipped: {name}: no {command[0]}, or no libtenon_{name}.so")
