@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -124,6 +125,7 @@ class Peer {
     std::unique_ptr<Peer> peer(new Peer);
     TENON_RETURN_IF_ERROR(CheckPython(python, kind, advice));
     TENON_ASSIGN_OR_RETURN(peer->child_, StartChild({python, script}, {.give_input = true}));
+    std::signal(SIGPIPE, SIG_IGN);  // a peer that has ended is an error of the row
     const StatusOr<std::string> name = ReadLine(peer->child_);
     if (!name.ok()) {
       return FailedPrecondition(python, " ", script, " ended before it began to measure; what it ",
@@ -198,9 +200,10 @@ Status Bench(const BenchFlags& flags, const OpRegistry& ops) {
     bool compared = peer != nullptr;
     for (int i = 0; i < flags.runs; ++i) {
       if (compared) {
-        TENON_ASSIGN_OR_RETURN(const std::optional<double> other, peer->Measure(row.name));
-        compared = other.has_value();
-        if (compared) theirs.push_back(*other);
+        const StatusOr<std::optional<double>> other = peer->Measure(row.name);
+        if (!other.ok()) return Annotate(other.status(), StrCat(peer->name(), ", ", row.name));
+        compared = other->has_value();
+        if (compared) theirs.push_back(**other);
       }
       // Whoever chose the row wants it, with a peer or without.
       if (peer != nullptr && !compared && flags.rows.empty()) break;
@@ -282,8 +285,7 @@ void AddBenchCommand(CLI::App& app, Command* chosen) {
   bench
       ->add_option("--peer_python,--peer-python", flags->peer_python,
                    "Its Python (default: what tools/install_tensorflow.sh makes, or "
-                   "share/bench/PEER_peer.py "
-                   "--install)")
+                   "share/bench/PEER_peer.py --install)")
       ->needs(peer);
   bench->add_option("--output", flags->output, "Write every run to this JSON file");
   bench->callback([=] { *chosen = [flags] { return Report(Bench(*flags, AllOps())); }; });

@@ -42,6 +42,8 @@ class OneThread {
  public:
   OneThread() : before_(ThreadBudget()) { SetThreadBudget(1); }
   ~OneThread() { SetThreadBudget(before_); }
+  OneThread(const OneThread&) = delete;
+  OneThread& operator=(const OneThread&) = delete;
 
  private:
   const int before_;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 
-#include "core/base/parallel.h"
+#include "core/base/strings.h"
 #include "core/build/building.h"
 #include "ops/array/array_ops.h"
 #include "ops/array/constants.h"

@@ -196,7 +196,7 @@ class ReducingKernel : public RanksKernel {
   bool is_sum() const { return op_ == ReduceOp::kSum || op_ == ReduceOp::kMean; }
 
  private:
-  /// Whether the ranks make the mean; else it is one product with another factor.
+  /// Whether the ranks make the mean; else its factor and the one for what comes out are one.
   bool IsMeanOfRanks(DType dtype) const { return IsFloating(dtype) && after_ == 1.0; }
 
   const ReduceOp op_;

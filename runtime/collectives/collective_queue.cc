@@ -396,7 +396,7 @@ CollectiveCall CollectiveQueue::CallOf(const Collective& what, int64_t sequence,
   const bool has_rows =
       what.kind == Collective::Kind::kAllGather || what.kind == Collective::Kind::kAllToAll;
   const int64_t dtype = has_rows ? 0 : static_cast<int64_t>(what.data.dtype());
-  // Each of these is less than 256, but for the root.
+  // Each of these is less than 256.
   digest.Add(static_cast<int64_t>(what.kind) | static_cast<int64_t>(what.reduction) << 8 |
              static_cast<int64_t>(what.on_device) << 16 | dtype << 24 |
              static_cast<int64_t>(part) << 32);

@@ -78,7 +78,7 @@ class CollectiveQueue final : public Communicator {
   int64_t Begin(const Collective& what) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   /// The one under way; its failure fails all. `ends_well`: ends it where it has not failed.
   StatusOr<CollectiveResult> Do(Collective& what, int64_t sequence, bool ends_well);
-  /// Lets another one begin, when its result has been taken.
+  /// Lets another one begin.
   void End() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Watch();
   StatusOr<CollectiveResult> Execute(Collective& what, int64_t sequence);

@@ -9,7 +9,8 @@
 
 namespace tenon {
 
-/// A hash of words, which is the same in every process. The steps are those of SplitMix64.
+/// A hash of words, which is the same in every process of machines with one order of bytes; after
+/// SplitMix64.
 class Digest {
  public:
   void Add(std::string_view text) {

@@ -21,7 +21,11 @@ void ReduceElements(void* out, const void* a, const void* b, size_t count) {
   auto* const to = static_cast<T*>(out);
   const auto *const x = static_cast<const T*>(a), *const y = static_cast<const T*>(b);
   // Memory that overlaps is the same from its begin, which compilers do not know.
+#if defined(__clang__)
 #pragma clang loop vectorize(assume_safety)
+#else
+#pragma GCC ivdep
+#endif
   for (size_t i = 0; i < count; ++i) to[i] = Combine::Of(x[i], y[i]);
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/mpi/greetings.h"
 
+#include <sys/statvfs.h>
+
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
@@ -111,6 +113,15 @@ bool IsTurnedOff() {
   return memory != nullptr && std::string_view(memory) == "off";
 }
 
+/// Whether there is room where MPI puts shared memory. Without it the first rank of Open MPI would
+/// fail, and the others wait for it.
+bool HasRoom(int ranks) {
+  struct statvfs room = {};
+  return statvfs("/dev/shm", &room) != 0 ||
+         room.f_bavail * room.f_frsize / sizeof(GreetingMemory::Places) >
+             2 * static_cast<uint64_t>(ranks);
+}
+
 /// The places in memory from `begin` on, which MPI may begin anywhere in a page: at the same place
 /// of it in every process.
 GreetingMemory::Places* PlacesIn(void* begin) {
@@ -128,7 +139,7 @@ StatusOr<std::unique_ptr<Greetings>> ShareMemory(MPI_Comm ranks, int rank, int s
       MPI_Comm_split_type(ranks, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &neighbours)));
   int count = 0;
   MPI_Comm_size(neighbours, &count);
-  int shares = count == size && size > 1 && !IsTurnedOff() ? 1 : 0;
+  int shares = count == size && size > 1 && !IsTurnedOff() && HasRoom(size) ? 1 : 0;
   const auto agree = [&] {
     return StatusOfMpi(MPI_Allreduce(MPI_IN_PLACE, &shares, 1, MPI_INT, MPI_MIN, ranks));
   };
@@ -155,7 +166,8 @@ StatusOr<std::unique_ptr<Greetings>> ShareMemory(MPI_Comm ranks, int rank, int s
     }
     // No rank reads a place before its owner has made it.
     TENON_RETURN_IF_ERROR(agree());
-    if (shares == 0) greetings = nullptr;
+    // Its end would wait for ranks that have none.
+    if (shares == 0) static_cast<void>(greetings.release());
   }
   MPI_Comm_free(&neighbours);
   return greetings;

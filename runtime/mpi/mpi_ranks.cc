@@ -28,8 +28,11 @@ constexpr int kAsks = 5;
 /// A pause of the processor takes as long as half of a greeting by memory does: the first polls are
 /// without.
 constexpr int kEagerPolls = 40;
-/// A rank that waits asks this at every so many polls: it takes longer than a look into memory.
+/// A rank that waits for a greeting asks who has left at every so many polls: it takes longer than
+/// a look into memory.
 constexpr int kPollsPerAsk = 16;
+/// Without a call there is nothing to leave.
+constexpr int kNeverAsks = 0;
 /// A rank that leaves sees to its own last messages for so long.
 constexpr std::chrono::milliseconds kFarewell{100};
 
@@ -165,7 +168,7 @@ Status MpiRanks::BeginAnew(Clock::Time end, const Status& own) {
   MPI_Request request = MPI_REQUEST_NULL;
   TENON_RETURN_IF_ERROR(StatusOfMpi(
       MPI_Iallreduce(sent.data(), most.data(), kCount, MPI_INT64_T, MPI_MAX, control_, &request)));
-  const Status agreed = Poll([&] { return IsDone(&request); }, end, /*is_call=*/false);
+  const Status agreed = Poll([&] { return IsDone(&request); }, end, kNeverAsks);
   TENON_RETURN_IF_ERROR(own);
   TENON_RETURN_IF_ERROR(agreed);
   if (most[2] != 0) return InvalidArgument("a rank has another number than mpirun has for it");
@@ -190,7 +193,7 @@ void MpiRanks::Leave() {
 
 Status MpiRanks::FinishGreeting(Clock::Time end, bool is_call) {
   return Poll([this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return greetings_->Advance(); }, end,
-              is_call);
+              is_call ? kPollsPerAsk : kNeverAsks);
 }
 
 Status MpiRanks::Greet(const CollectiveCall& call, const void* data, size_t bytes) {
@@ -215,7 +218,7 @@ Status MpiRanks::Greet(const CollectiveCall& call, const void* data, size_t byte
 }
 
 Status MpiRanks::Wait(MPI_Request request, const CollectiveCall& call) {
-  const Status status = Poll([&] { return IsDone(&request); }, end_, /*is_call=*/true);
+  const Status status = Poll([&] { return IsDone(&request); }, end_, /*polls_per_ask=*/1);
   return status.ok() ? status : Lose(status, call);
 }
 
@@ -225,7 +228,8 @@ Status MpiRanks::Lose(const Status& why, const CollectiveCall& call) {
   return why;
 }
 
-Status MpiRanks::Poll(absl::FunctionRef<StatusOr<bool>()> is_done, Clock::Time end, bool is_call) {
+Status MpiRanks::Poll(absl::FunctionRef<StatusOr<bool>()> is_done, Clock::Time end,
+                      int polls_per_ask) {
   std::optional<Clock::Time> since;
   std::optional<int> who;
   Clock::Time last = end;
@@ -238,7 +242,7 @@ Status MpiRanks::Poll(absl::FunctionRef<StatusOr<bool>()> is_done, Clock::Time e
     }
     const Clock::Time now = MachineClock().Now();
     if (!since) since = now;
-    if (is_call && !who && (aborted_ || (polls + 1) % kPollsPerAsk == 0)) {
+    if (polls_per_ask != kNeverAsks && !who && (aborted_ || (polls + 1) % polls_per_ask == 0)) {
       who = WhoMisses(greetings_->count());
       if (who) last = std::min(end, now + kGrace);
     }

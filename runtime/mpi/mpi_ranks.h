@@ -78,9 +78,9 @@ class MpiRanks {
   Status BeginAnew(Clock::Time end, const Status& own) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   /// Returns at once where none has begun.
   Status FinishGreeting(Clock::Time end, bool is_call) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  /// Asks MPI until it has done what `is_done` asks for; during a call no longer than all ranks
-  /// take part.
-  Status Poll(absl::FunctionRef<StatusOr<bool>()> is_done, Clock::Time end, bool is_call)
+  /// Waits until `is_done`, but no longer than until `end`, or than all ranks take part: which is
+  /// asked at every so many polls, or never where that is 0.
+  Status Poll(absl::FunctionRef<StatusOr<bool>()> is_done, Clock::Time end, int polls_per_ask)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   /// The rank, perhaps this one, that has left before the end of the call with this number; null
   /// while there is none.
@@ -107,7 +107,7 @@ class MpiRanks {
   bool moving_ ABSL_GUARDED_BY(mu_) = false;         // MPI has memory of a call that has failed
   std::array<Tensor, 2> kept_ ABSL_GUARDED_BY(mu_);  // that memory
   int rank_ = 0, size_ = 1;
-  int quick_polls_ = 100;  // so often a rank that waits asks MPI at once
+  int quick_polls_ = 100;  // so often a rank that waits looks again at once
   MPI_Comm calls_ = MPI_COMM_NULL, control_ = MPI_COMM_NULL;
 
   std::unique_ptr<Greetings> greetings_ ABSL_GUARDED_BY(mu_);  // one a call

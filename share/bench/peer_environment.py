@@ -19,7 +19,7 @@ def install(name, packages):
     if installed():
         return
     folder.parent.mkdir(parents=True, exist_ok=True)
-    # Two test runs on one machine must not install into one folder at once.
+    # Two processes must not install into one folder at once.
     with open(f"{folder}.lock", "w", encoding="utf-8") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if installed():
