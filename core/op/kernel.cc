@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/op/kernel.h"
 
+#include <memory>
+#include <new>
+
 namespace tenon {
 
 StatusOr<Tensor*> KernelContext::AllocateOutput(int i, const Shape& shape) {
@@ -19,8 +22,16 @@ StatusOr<Tensor*> KernelContext::ForwardOrAllocate(int from, int i, const Shape&
       in.num_elements() != shape.num_elements() || !IsPlain(in.dtype())) {
     return AllocateOutput(i, shape);
   }
-  outputs_[i].tensor = in.HandOver(shape);
-  return &outputs_[i].tensor;
+  Tensor* const out = &outputs_[i].tensor;
+  // A tensor that is made elsewhere and assigned is read in other pieces than it has just been
+  // written in, for which processors wait.
+  std::destroy_at(out);
+  try {
+    return new (out) Tensor(in.HandOver(shape));
+  } catch (...) {
+    std::construct_at(out);
+    throw;
+  }
 }
 
 }  // namespace tenon

@@ -3,6 +3,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <memory>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "runtime/execute/plan.h"
@@ -55,7 +58,9 @@ class PlainState {
         if (!value.live()) {
           dead = true;
         } else if (e.last) {
-          slots_[e.slot] = std::move(value);
+          static_assert(std::is_nothrow_move_constructible_v<Value>);
+          std::destroy_at(&slots_[e.slot]);
+          std::construct_at(&slots_[e.slot], std::move(value));
         } else {
           slots_[e.slot] = value;
         }

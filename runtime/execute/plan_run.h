@@ -235,6 +235,15 @@ class PlanRun {
     }
   }
 
+  /// Takes their tensors away. An empty value that is assigned would be made elsewhere first, and
+  /// be read in other pieces than it has just been written in, for which processors wait.
+  static void Empty(Value* values, int count) {
+    for (int i = 0; i < count; ++i) {
+      std::destroy_at(values + i);
+      std::construct_at(values + i);
+    }
+  }
+
   void RunNode(const ReadyNode& r, Value* outputs, Loop& loop) {
     const PlanNode& item = plan_.node(r.node);
     const auto push = [&](ReadyNode n) { Push(n, loop); };
@@ -244,7 +253,7 @@ class PlanRun {
         return Fail(NoValueOfRetval(item.index, plan_.name(r.node), state_->FrameId(r) != 0));
       }
       // Some inputs may be live; nobody will read them.
-      for (int i = 0; i < item.num_inputs; ++i) inputs[i] = Value();
+      Empty(inputs, item.num_inputs);
       state_->Propagate(r, item, nullptr, push);
       return;
     }
@@ -269,9 +278,9 @@ class PlanRun {
         loop.RunDeferredBefore(plan_.ticks(r.node));
         if (!Compute(loop, r, item, inputs, outputs)) return;
     }
-    for (int i = 0; i < item.num_inputs; ++i) inputs[i] = Value();
+    Empty(inputs, item.num_inputs);
     state_->Propagate(r, item, outputs, push);
-    for (int i = 0; i < item.num_outputs; ++i) outputs[i] = Value();
+    Empty(outputs, item.num_outputs);
   }
 
   /// False when the step has failed.
@@ -288,7 +297,7 @@ class PlanRun {
     if (status.ok()) status = CheckOutputs(item, context, outputs);
     // What a kernel gives that was interrupted says nothing, be it an error.
     if (!status.ok() || Interrupted()) [[unlikely]] {
-      for (int i = 0; i < item.num_outputs; ++i) outputs[i] = Value();
+      Empty(outputs, item.num_outputs);
       Fail(Interrupted() ? run_.cancellation->status()
                          : NodeError(r.node, WithMemoryUse(status, plan_.device())));
       return false;
