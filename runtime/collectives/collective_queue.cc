@@ -152,7 +152,7 @@ Status CollectiveQueue::BeginAnew(const Status& why) {
 
 int64_t CollectiveQueue::Begin(const Collective& what) {
   busy_ = true;
-  // What is kept for messages shares no memory, which would then not be the collective's to write.
+  // The copy for messages shares no memory, which would then not be the collective's to write.
   current_ = Collective{.kind = what.kind,
                         .name = what.name,
                         .data = what.data.valid()

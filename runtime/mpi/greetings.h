@@ -11,7 +11,7 @@
 
 namespace tenon {
 
-/// What ranks tell each other before a collective: a tag and some bytes, which are aligned for
+/// Words that ranks exchange before a collective: a tag and some bytes, which are aligned for
 /// numbers. No rank is ever two greetings ahead of another one. One thread's at a time.
 class Greetings {
  public:

@@ -204,7 +204,7 @@ def rows_of_peers():
 def rows_that_a_peer_lacks():
     """They are left out where no row is chosen."""
     with tempfile.TemporaryDirectory() as folder:
-        # It looks like a Python with all modules, and is a peer without any row.
+        # The program looks like a Python with all modules, and is a peer without any row.
         peer = os.path.join(folder, "peer")
         with open(peer, "w", encoding="utf-8") as file:
             file.write('#!/bin/sh\nif [ "$1" = -c ]; then echo lacks; exit; fi\n'

@@ -67,7 +67,7 @@ def known_recording(folder):
     assert parts == {"main": .75, "void Sum": .5, "memcpy@GLIBC_2.14": .25, "page_fault": .25,
                      "kernels made by oneDNN": .25}, parts
     assert abs(found["main"][1] / found["page_fault"][1] - 3) < .02, found
-    # What a function calls stands on it.
+    # A function stands on the one that calls it.
     assert found["main"][2] > found["memcpy@GLIBC_2.14"][2] > found["page_fault"][2], found
     assert found["main"][2] == found["kernels made by oneDNN"][2], found
 
