@@ -75,6 +75,11 @@ class FrameState {
   Value* Inputs(const ReadyNode& r, const PlanNode& item) {
     return r.iteration->slots.data() + item.first_slot;
   }
+  Value* OutputPlace(const PlanNode&, Value* room) { return room; }
+  void DropInputs(const ReadyNode& r, const PlanNode& item) {
+    EmptyAll(Inputs(r, item), item.num_inputs);
+  }
+  ReadyQueue& spare_queue() { return spare_queue_; }
   uint64_t FrameId(const ReadyNode& r) const { return r.iteration->frame->id; }
   int64_t IterationIndex(const ReadyNode& r) const { return r.iteration->index; }
 
@@ -113,6 +118,7 @@ class FrameState {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const ExecutionPlan& plan_;
+  ReadyQueue spare_queue_;
   Mutex mu_;
   LoopFrame root_ ABSL_GUARDED_BY(mu_);
   flat_hash_map<std::pair<LoopIteration*, int32_t>, std::unique_ptr<LoopFrame>> frames_

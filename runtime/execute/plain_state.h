@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <absl/base/attributes.h>
+
 #include <algorithm>
 #include <atomic>
 #include <memory>
@@ -14,7 +16,8 @@
 namespace tenon {
 
 /// The values on their way in one step of a plan without loops and merges: an input slot per edge
-/// and a count per node of what it still waits for. Used again by later steps of the plan.
+/// and a count per node of what it still waits for. Used again by later steps of the plan, for
+/// which constants stay in their slots.
 class PlainState {
  public:
   /// `concurrent`: several threads may propagate at once.
@@ -23,7 +26,9 @@ class PlainState {
         concurrent_(concurrent),
         slots_(plan.frames()[0].num_slots),
         pending_(plan.nodes().size()),
-        dead_(plan.nodes().size()) {}
+        dead_(plan.nodes().size()) {
+    FillConstants();
+  }
 
   void Reset() {
     for (size_t i = 0; i < pending_.size(); ++i) pending_[i] = plan_.nodes()[i].pending;
@@ -32,6 +37,7 @@ class PlainState {
   /// Drops the values that a failed step left behind.
   void Clear() {
     for (Value& v : slots_) v = Value();
+    FillConstants();
   }
 
   template <typename Push>
@@ -40,14 +46,33 @@ class PlainState {
   }
 
   Value* Inputs(const ReadyNode&, const PlanNode& item) { return slots_.data() + item.first_slot; }
+  /// Where a node is to put its outputs: where they are wanted, if that is one place, or `room`.
+  Value* OutputPlace(const PlanNode& item, Value* room) {
+    return item.output_slot < 0 ? room : &slots_[item.output_slot];
+  }
+  /// Takes away the inputs of a node that has run.
+  ABSL_ATTRIBUTE_ALWAYS_INLINE void DropInputs(const ReadyNode&, const PlanNode& item) {
+    Value* const inputs = slots_.data() + item.first_slot;
+    for (int i = 0; i < item.num_inputs; ++i) {
+      if (!item.input_is_constant(i)) {
+        MakeEmpty(inputs[i]);
+      } else if (!inputs[i].tensor.buffer()) {
+        TakeBack(item.first_slot + i);
+      }
+    }
+  }
+
+  /// An empty queue, for the thread that waits for the step: its memory is for the next one too.
+  ReadyQueue& spare_queue() { return spare_queue_; }
 
   uint64_t FrameId(const ReadyNode&) const { return 0; }
   int64_t IterationIndex(const ReadyNode&) const { return 0; }
 
   /// Hands the outputs of a node to its consumers. `outputs` is null when the node is dead; an
-  /// output without a value is dead by itself.
+  /// output without a value is dead by itself. Those in OutputPlace() stay there.
   template <typename Push>
-  void Propagate(const ReadyNode&, const PlanNode& item, Value* outputs, Push push) {
+  ABSL_ATTRIBUTE_ALWAYS_INLINE void Propagate(const ReadyNode&, const PlanNode& item,
+                                              Value* outputs, Push push) {
     const PlanEdge* const edges = plan_.edges();
     for (int32_t i = item.edges_begin; i < item.edges_end; ++i) {
       const PlanEdge& e = edges[i];
@@ -57,6 +82,8 @@ class PlainState {
         Value& value = outputs[e.output];
         if (!value.live()) {
           dead = true;
+        } else if (item.output_slot >= 0) {
+          // The value is where it is wanted.
         } else if (e.last) {
           static_assert(std::is_nothrow_move_constructible_v<Value>);
           std::destroy_at(&slots_[e.slot]);
@@ -77,6 +104,16 @@ class PlainState {
   }
 
  private:
+  void FillConstants() {
+    for (const PlanConstant& c : plan_.constants()) slots_[c.slot].tensor = *c.value;
+  }
+  /// Out of line: few kernels take a constant away.
+  ABSL_ATTRIBUTE_NOINLINE void TakeBack(int32_t slot) {
+    const auto before = [](const PlanConstant& c, int32_t s) { return c.slot < s; };
+    const auto& all = plan_.constants();
+    slots_[slot].tensor = *std::lower_bound(all.begin(), all.end(), slot, before)->value;
+  }
+
   bool CountDown(int32_t node) {
     if (!concurrent_) return --pending_[node] == 0;
     return std::atomic_ref(pending_[node]).fetch_sub(1, std::memory_order_acq_rel) == 1;
@@ -87,6 +124,7 @@ class PlainState {
   std::vector<Value> slots_;
   std::vector<int32_t> pending_;
   std::vector<uint8_t> dead_;
+  ReadyQueue spare_queue_;
 };
 
 /// The states of runs that have ended, for the next runs of the plan. Thread-safe.

@@ -43,6 +43,7 @@ StatusOr<std::unique_ptr<ExecutionPlan>> ExecutionPlan::Create(const Graph& grap
   TENON_RETURN_IF_ERROR(plan->AddNodes(order, info, kernel_of));
   plan->FindFollowers(order);
   plan->AddEdges(order);
+  plan->FindRoots();
   plan->LimitIterations();
   plan->index_of_ = {};
   plan->frame_of_name_ = {};
@@ -98,9 +99,8 @@ Status ExecutionPlan::AddNode(const Node& node, const FrameInfo& info, const Ker
       input_names_[{index, i}] = ToString(in);
     }
   }
-  input_types_.push_back(std::make_unique<DTypeVector>(node.input_types()));
-  output_types_.push_back(std::make_unique<DTypeVector>(node.output_types()));
-  item.output_types = output_types_.back().get();
+  input_types_.push_back(&*types_.insert(node.input_types()).first);
+  item.output_types = &*types_.insert(node.output_types()).first;
   names_.push_back(node.name());
   ops_.push_back(node.op());
   if (node.is_arg()) {
@@ -113,10 +113,14 @@ Status ExecutionPlan::AddNode(const Node& node, const FrameInfo& info, const Ker
     TENON_ASSIGN_OR_RETURN(std::shared_ptr<const Kernel> kernel, kernel_of(node));
     item.kernel = kernel.get();
     item.async = kernel->is_async();
-    if (kernel->constant() != nullptr) item.role = PlanNode::Role::kConstant;
+    if (kernel->constant() != nullptr) {
+      item.role = PlanNode::Role::kConstant;
+    } else if (node.num_inputs() == 0 && node.num_outputs() == 0 && !node.is_stateful() &&
+               !item.async) {
+      item.role = PlanNode::Role::kOrder;
+    }
     kernels_.push_back(std::move(kernel));
   }
-  if (item.pending == 0 && item.flow != FlowKind::kMerge) roots_.push_back(index);
   nodes_.push_back(item);
   return OkStatus();
 }
@@ -150,6 +154,12 @@ void ExecutionPlan::AddEdges(const std::vector<Node*>& order) {
       const int32_t dst = index_of_[e.dst->id()];
       const int32_t slot =
           e.input == kControlSlot ? kControlSlot : nodes_[dst].first_slot + e.input;
+      if (IsConstantInput(static_cast<int32_t>(i), dst, e.input)) {
+        constants_.push_back({slot, item.kernel->constant()});
+        nodes_[dst].constant_inputs |= 1 << e.input;
+        --nodes_[dst].pending;
+        continue;
+      }
       edges_.push_back({dst, slot, e.output, false});
     }
     item.edges_end = static_cast<int32_t>(edges_.size());
@@ -158,6 +168,35 @@ void ExecutionPlan::AddEdges(const std::vector<Node*>& order) {
       if (edges_[e].output == kControlSlot) continue;
       edges_[e].last = consumed[edges_[e].output] != i + 1;
       consumed[edges_[e].output] = i + 1;
+    }
+    if (has_control_flow_) continue;
+    item.output_slot = -1;
+    if (item.num_outputs != 1 || item.async) continue;
+    const auto brings = [](const PlanEdge& e) { return e.output != kControlSlot; };
+    const auto begin = edges_.begin() + item.edges_begin;
+    if (std::count_if(begin, edges_.end(), brings) != 1) continue;
+    item.output_slot = std::find_if(begin, edges_.end(), brings)->slot;
+  }
+  const auto by_slot = [](const PlanConstant& a, const PlanConstant& b) { return a.slot < b.slot; };
+  std::sort(constants_.begin(), constants_.end(), by_slot);
+}
+
+bool ExecutionPlan::IsConstantInput(int32_t i, int32_t dst, int input) const {
+  if (has_control_flow_ || input == kControlSlot || input >= PlanNode::kMaxConstantInputs) {
+    return false;
+  }
+  // What waits for something may be on a branch that is not taken.
+  return nodes_[i].role == PlanNode::Role::kConstant && nodes_[i].pending == 0 &&
+         nodes_[dst].role == PlanNode::Role::kKernel && nodes_[dst].flow == FlowKind::kPlain;
+}
+
+void ExecutionPlan::FindRoots() {
+  for (size_t i = 0; i < nodes_.size(); ++i) {
+    const PlanNode& item = nodes_[i];
+    const bool nothing_left =
+        item.role == PlanNode::Role::kConstant && item.edges_begin == item.edges_end;
+    if (item.pending == 0 && item.flow != FlowKind::kMerge && !nothing_left) {
+      roots_.push_back(static_cast<int32_t>(i));
     }
   }
 }

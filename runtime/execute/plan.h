@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -23,13 +25,17 @@ struct PlanEdge {
 };
 
 /// One node, laid out for the executor.
-struct PlanNode {
-  enum class Role : uint8_t { kKernel, kConstant, kArg, kRetval };
+struct alignas(64) PlanNode {
+  /// A node of kOrder has no inputs, outputs or state: it is there for what waits for it.
+  enum class Role : uint8_t { kKernel, kConstant, kArg, kRetval, kOrder };
 
   const Kernel* kernel = nullptr;  // null for args and retvals
   const DTypeVector* output_types = nullptr;
   int32_t first_slot = 0;  // of its inputs, in its frame
-  int32_t state = 0;       // its place among the nodes of its frame
+  union {
+    int32_t state = 0;    // with control flow: its place among the nodes of its frame
+    int32_t output_slot;  // without: the only place to which its only output goes, or -1
+  };
   int32_t edges_begin = 0;
   int32_t edges_end = 0;
   int32_t pending = 0;       // edges to wait for; of a Merge, only the control edges
@@ -47,8 +53,18 @@ struct PlanNode {
   bool reads_refs = false;         // some input is a reference that the op takes as a value
   bool renews = false;             // some input may follow a ref variable (Tensor::follows)
   bool assumed_expensive = false;  // until it has been measured
+  uint16_t constant_inputs = 0;    // a bit for each input that no edge brings (PlanConstant)
+
+  static constexpr int kMaxConstantInputs = 16;
+  bool input_is_constant(int i) const { return i < kMaxConstantInputs && constant_inputs >> i & 1; }
 };
 static_assert(sizeof(PlanNode) == 64, "a node's layout is one line of the cache");
+
+/// The value of an input that is the same in all steps: it stays in the states of steps.
+struct PlanConstant {
+  int32_t slot;
+  const Tensor* value;  // its kernel's
+};
 
 /// What repeated steps over one partition of a graph share: its nodes as flat arrays, with their
 /// kernels. Made once per signature (feeds, fetches, targets); immutable; used by any number of
@@ -65,8 +81,10 @@ class ExecutionPlan {
   const std::vector<PlanNode>& nodes() const { return nodes_; }
   const PlanNode& node(int32_t i) const { return nodes_[i]; }
   const PlanEdge* edges() const { return edges_.data(); }
-  /// Nodes that wait for nothing.
+  /// Nodes that wait for nothing, and have something to do.
   const std::vector<int32_t>& roots() const { return roots_; }
+  /// By slot. Only of plans without control flow.
+  const std::vector<PlanConstant>& constants() const { return constants_; }
   const std::string& name(int32_t i) const { return names_[i]; }
   const std::string& op(int32_t i) const { return ops_[i]; }
   Device& device() const { return device_; }
@@ -114,6 +132,11 @@ class ExecutionPlan {
   /// ref variable, here or before, and kept.
   void FindFollowers(const std::vector<Node*>& order);
   void AddEdges(const std::vector<Node*>& order);
+  /// Whether the value of node `i` need not be brought to input `input` of `dst` in each step.
+  bool IsConstantInput(int32_t i, int32_t dst, int input) const;
+  /// Leaves out constants that are all where they are wanted, and adds the nodes that waited for
+  /// nothing else.
+  void FindRoots();
   void LimitIterations();
 
   static constexpr uint32_t kExpensiveTicks = 25000;  // about 10 µs
@@ -124,6 +147,7 @@ class ExecutionPlan {
   std::vector<PlanNode> nodes_;
   std::vector<PlanEdge> edges_;
   std::vector<int32_t> roots_;
+  std::vector<PlanConstant> constants_;
   std::vector<Frame> frames_;
   bool has_control_flow_ = false;
   DTypeVector arg_types_;
@@ -131,8 +155,8 @@ class ExecutionPlan {
   std::vector<std::shared_ptr<const Kernel>> kernels_;
   std::vector<std::string> names_;
   std::vector<std::string> ops_;
-  std::vector<std::unique_ptr<DTypeVector>> input_types_;
-  std::vector<std::unique_ptr<DTypeVector>> output_types_;
+  std::set<DTypeVector> types_;  // each list once: most nodes share few
+  std::vector<const DTypeVector*> input_types_;
   flat_hash_map<std::pair<int32_t, int>, std::string> input_names_;
   mutable std::vector<std::atomic<uint32_t>> costs_;
   std::vector<int32_t> index_of_;         // node id -> plan index, while building

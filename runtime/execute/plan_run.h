@@ -2,6 +2,7 @@
 #pragma once
 
 #include <absl/base/attributes.h>
+#include <absl/container/inlined_vector.h>
 #include <x86intrin.h>
 
 #include <algorithm>
@@ -73,6 +74,7 @@ class PlanRun {
   /// `borrowed`: the calling thread has other work, so that what takes long goes to the pool.
   void Start(bool borrowed) {
     Loop loop(*this, borrowed ? Thread::kBorrowed : Thread::kOwn);
+    if (loop.waits) loop.queue.swap(state_->spare_queue());
     state_->Start([&](ReadyNode r) { Push(r, loop); });
     Process(loop);
   }
@@ -91,7 +93,7 @@ class PlanRun {
     AsyncCall(PlanRun& run, const ReadyNode& node, const PlanNode& item, Value* from)
         : run(run),
           node(node),
-          inputs(std::make_move_iterator(from), std::make_move_iterator(from + item.num_inputs)),
+          inputs(TakeInputs(item, from)),
           outputs(
               std::max(item.num_outputs, 1)),  // a place even for none: null stands for dead ones
           context(run.device_run_, *item.output_types, inputs.data(), item.num_inputs,
@@ -143,6 +145,7 @@ class PlanRun {
 
   void Push(ReadyNode r, Loop& loop) {
     const bool expensive = plan_.expensive(r.node);
+    if (loop.thread == Thread::kOwn && !expensive) return loop.queue.push(r);
     if (pool_ != nullptr && (loop.thread == Thread::kBorrowed
                                  ? !plan_.quick(r.node)
                                  : expensive && loop.waiting_ticks > ExecutionPlan::kWakeTicks)) {
@@ -165,7 +168,10 @@ class PlanRun {
     const FlushDenormals flush;
     RunNodes(loop);
     InnermostLoop() = loop.outer;
-    if (loop.queue.empty()) return TaskDone();
+    if (loop.queue.empty()) {
+      if (loop.waits) loop.queue.swap(state_->spare_queue());
+      return TaskDone();
+    }
     SubmitLoop([queue = std::move(loop.queue), ticks = loop.waiting_ticks](Loop& handed) mutable {
       handed.queue = std::move(queue);
       handed.waiting_ticks = ticks;
@@ -210,22 +216,27 @@ class PlanRun {
   void RunNodes(Loop& loop) {
     const InterruptibleBy interruption(run_.cancellation);
     const ChargedTo account(run_.memory);
-    std::vector<Value> outputs(max_outputs_);
-    while (!loop.queue.empty() && GoesOn(loop)) {
-      const ReadyNode r = loop.queue.pop();
-      if (loop.thread == Thread::kBorrowed) loop.ticks_left -= plan_.ticks(r.node);
-      if (loop.queue.empty()) {
-        loop.waiting_ticks = 0;
-      } else if (plan_.expensive(r.node)) {
-        loop.waiting_ticks -= WaitingTicks(r.node);
+    absl::InlinedVector<Value, 4> outputs(max_outputs_);
+    ReadyNode next = kNone;
+    while (true) {
+      if (next.node < 0) {
+        if (loop.queue.empty() || !GoesOn(loop)) return;
+        next = loop.queue.pop();
+        if (loop.thread == Thread::kBorrowed) loop.ticks_left -= plan_.ticks(next.node);
+        if (loop.queue.empty()) {
+          loop.waiting_ticks = 0;
+        } else if (loop.waiting_ticks != 0 && plan_.expensive(next.node)) {
+          loop.waiting_ticks -= WaitingTicks(next.node);
+        }
       }
+      const ReadyNode r = std::exchange(next, kNone);
       if (aborted_.load(std::memory_order_relaxed)) continue;
       if (Interrupted()) {
         Fail(run_.cancellation->status());
         continue;
       }
       const Status caught = CatchExceptions([&] {
-        RunNode(r, outputs.data(), loop);
+        next = RunNode(r, outputs.data(), loop);
         return OkStatus();
       });
       if (!caught.ok()) [[unlikely]] {
@@ -235,57 +246,76 @@ class PlanRun {
     }
   }
 
-  /// Takes their tensors away. An empty value that is assigned would be made elsewhere first, and
-  /// be read in other pieces than it has just been written in, for which processors wait.
-  static void Empty(Value* values, int count) {
-    for (int i = 0; i < count; ++i) {
-      std::destroy_at(values + i);
-      std::construct_at(values + i);
+  static constexpr ReadyNode kNone{-1, false};
+
+  /// `room` is for outputs, and empty before and after. Gives the node that is to run next, unless
+  /// it is in the queue: a chain of small nodes is spared its way through memory.
+  ABSL_ATTRIBUTE_NOINLINE ReadyNode RunNode(const ReadyNode r, Value* room, Loop& loop) {
+    const PlanNode& item = plan_.node(r.node);
+    Value* outputs = nullptr;  // of a dead node
+    if (r.dead && item.flow != FlowKind::kTransfer) [[unlikely]] {
+      if (item.role == PlanNode::Role::kRetval) {
+        Fail(NoValueOfRetval(item.index, plan_.name(r.node), state_->FrameId(r) != 0));
+        return kNone;
+      }
+    } else if (item.role == PlanNode::Role::kOrder && run_.trace == nullptr) {
+      outputs = room;
+    } else {
+      outputs = state_->OutputPlace(item, room);
+      if (!MakeOutputs(loop, r, item, outputs)) return kNone;
     }
+    state_->DropInputs(r, item);
+    ReadyNode next = kNone;
+    state_->Propagate(r, item, outputs, [&](ReadyNode n) {
+      if (next.node < 0 && loop.thread == Thread::kOwn && loop.queue.empty() &&
+          !plan_.expensive(n.node)) {
+        next = n;
+      } else {
+        Push(n, loop);
+      }
+    });
+    if (outputs == room) EmptyAll(room, item.num_outputs);
+    return next;
   }
 
-  void RunNode(const ReadyNode& r, Value* outputs, Loop& loop) {
-    const PlanNode& item = plan_.node(r.node);
-    const auto push = [&](ReadyNode n) { Push(n, loop); };
+  /// False when the outputs are not there yet, or the step has failed.
+  ABSL_ATTRIBUTE_ALWAYS_INLINE bool MakeOutputs(Loop& loop, const ReadyNode& r,
+                                                const PlanNode& item, Value* outputs) {
     Value* const inputs = state_->Inputs(r, item);
-    if (r.dead && item.flow != FlowKind::kTransfer) {
-      if (item.role == PlanNode::Role::kRetval) {
-        return Fail(NoValueOfRetval(item.index, plan_.name(r.node), state_->FrameId(r) != 0));
-      }
-      // Some inputs may be live; nobody will read them.
-      Empty(inputs, item.num_inputs);
-      state_->Propagate(r, item, nullptr, push);
-      return;
-    }
     if (item.reads_refs) {
-      if (Status s = ReadRefs(r, item, inputs); !s.ok()) return Fail(NodeError(r.node, s));
+      if (Status s = ReadRefs(plan_, r.node, inputs); !s.ok()) {
+        Fail(NodeError(r.node, s));
+        return false;
+      }
     }
     switch (item.role) {
       case PlanNode::Role::kConstant:
         outputs[0].tensor = *item.kernel->constant();
-        break;
+        return true;
       case PlanNode::Role::kArg:
         outputs[0].tensor = args_[item.index];
-        break;
+        return true;
       case PlanNode::Role::kRetval:
         (*retvals_)[item.index] = std::move(inputs[0].tensor);
-        break;
+        return true;
       case PlanNode::Role::kKernel:
-        if (item.renews) {
-          for (int i = 0; i < item.num_inputs; ++i) inputs[i].tensor.Renew();
-        }
-        if (item.async) return StartAsync(loop, r, item, inputs);
-        loop.RunDeferredBefore(plan_.ticks(r.node));
-        if (!Compute(loop, r, item, inputs, outputs)) return;
+      case PlanNode::Role::kOrder:
+        break;
     }
-    Empty(inputs, item.num_inputs);
-    state_->Propagate(r, item, outputs, push);
-    Empty(outputs, item.num_outputs);
+    if (item.renews) {
+      for (int i = 0; i < item.num_inputs; ++i) inputs[i].tensor.Renew();
+    }
+    if (item.async) {
+      StartAsync(loop, r, item, inputs);
+      return false;
+    }
+    loop.RunDeferredBefore(plan_.ticks(r.node));
+    return Compute(loop, r, item, inputs, outputs);
   }
 
   /// False when the step has failed.
-  bool Compute(const Loop& loop, const ReadyNode& r, const PlanNode& item, Value* inputs,
-               Value* outputs) {
+  ABSL_ATTRIBUTE_ALWAYS_INLINE bool Compute(const Loop& loop, const ReadyNode& r,
+                                            const PlanNode& item, Value* inputs, Value* outputs) {
     std::optional<BusyThread> busy;  // a pool counts its own threads
     if (loop.thread == Thread::kOwn && plan_.expensive(r.node)) busy.emplace();
     KernelContext context(device_run_, *item.output_types, inputs, item.num_inputs, outputs);
@@ -297,7 +327,7 @@ class PlanRun {
     if (status.ok()) status = CheckOutputs(item, context, outputs);
     // What a kernel gives that was interrupted says nothing, be it an error.
     if (!status.ok() || Interrupted()) [[unlikely]] {
-      Empty(outputs, item.num_outputs);
+      EmptyAll(outputs, item.num_outputs);
       Fail(Interrupted() ? run_.cancellation->status()
                          : NodeError(r.node, WithMemoryUse(status, plan_.device())));
       return false;
@@ -363,29 +393,6 @@ class PlanRun {
     context.frame = state_->FrameId(r);
     context.iteration = state_->IterationIndex(r);
     context.is_input_dead = r.dead;
-  }
-
-  Status ReadRefs(const ReadyNode& r, const PlanNode& item, Value* inputs) {
-    for (int i = 0; i < item.num_inputs; ++i) {
-      if (inputs[i].ref == nullptr || plan_.input_is_ref_arg(r.node, i)) continue;
-      inputs[i].tensor = inputs[i].ref->Read();
-      if (!inputs[i].tensor.valid()) {
-        return FailedPrecondition("Attempting to use uninitialized value ",
-                                  plan_.input_name(r.node, i));
-      }
-      inputs[i].ref = nullptr;
-    }
-    return OkStatus();
-  }
-
-  static Status CheckOutputs(const PlanNode& item, const KernelContext& context, Value* outputs) {
-    if (item.flow == FlowKind::kSwitch || context.is_output_dead) return OkStatus();
-    for (int i = 0; i < item.num_outputs; ++i) {
-      if (!outputs[i].live()) [[unlikely]] {
-        return Internal("the kernel left output ", i, " without a value");
-      }
-    }
-    return OkStatus();
   }
 
   Status NodeError(int32_t node, const Status& status) const {

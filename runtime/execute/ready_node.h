@@ -2,7 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <utility>
 #include <vector>
+
+#include "runtime/execute/plan.h"
+
+// What the executor knows of a node whose turn it is: the queue of those, their inputs and outputs.
 
 namespace tenon {
 
@@ -19,6 +25,10 @@ struct ReadyNode {
 class ReadyQueue {
  public:
   bool empty() const { return head_ == nodes_.size(); }
+  void swap(ReadyQueue& other) {
+    nodes_.swap(other.nodes_);
+    std::swap(head_, other.head_);
+  }
   void push(ReadyNode node) { nodes_.push_back(node); }
   ReadyNode pop() {
     const ReadyNode node = nodes_[head_++];
@@ -33,5 +43,50 @@ class ReadyQueue {
   std::vector<ReadyNode> nodes_;
   size_t head_ = 0;
 };
+
+/// Takes a value away. An empty one that is assigned would be made elsewhere first, and be read in
+/// other pieces than it has just been written in, for which processors wait.
+inline void MakeEmpty(Value& value) {
+  std::destroy_at(&value);
+  std::construct_at(&value);
+}
+inline void EmptyAll(Value* values, int count) {
+  for (int i = 0; i < count; ++i) MakeEmpty(values[i]);
+}
+
+/// A node's inputs, for a kernel that outlives its turn. Constants stay where they are, too.
+inline std::vector<Value> TakeInputs(const PlanNode& item, Value* from) {
+  std::vector<Value> inputs(item.num_inputs);
+  for (int i = 0; i < item.num_inputs; ++i) {
+    inputs[i] = item.input_is_constant(i) ? from[i] : std::move(from[i]);
+  }
+  return inputs;
+}
+
+/// Reads the references that node `node` takes as values; FailedPrecondition of a variable that has
+/// none.
+inline Status ReadRefs(const ExecutionPlan& plan, int32_t node, Value* inputs) {
+  for (int i = 0; i < plan.node(node).num_inputs; ++i) {
+    if (inputs[i].ref == nullptr || plan.input_is_ref_arg(node, i)) continue;
+    inputs[i].tensor = inputs[i].ref->Read();
+    if (!inputs[i].tensor.valid()) {
+      return FailedPrecondition("Attempting to use uninitialized value ", plan.input_name(node, i));
+    }
+    inputs[i].ref = nullptr;
+  }
+  return OkStatus();
+}
+
+/// Internal when a kernel has left an output without a value that it owes one.
+inline Status CheckOutputs(const PlanNode& item, const KernelContext& context,
+                           const Value* outputs) {
+  if (item.flow == FlowKind::kSwitch || context.is_output_dead) return OkStatus();
+  for (int i = 0; i < item.num_outputs; ++i) {
+    if (!outputs[i].live()) [[unlikely]] {
+      return Internal("the kernel left output ", i, " without a value");
+    }
+  }
+  return OkStatus();
+}
 
 }  // namespace tenon

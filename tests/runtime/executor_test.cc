@@ -97,6 +97,27 @@ TEST_F(ExecutorTest, AStepOfManyQuickNodesMovesToThePool) {
   EXPECT_LT(caller, 0.5 * (ProcessorSeconds(CLOCK_PROCESS_CPUTIME_ID) - began));
 }
 
+TEST_F(ExecutorTest, ConstantsAreThereInEachStepWhateverKernelsDoToThem) {
+  Graph graph(AllOps());
+  GraphBuilding building(graph);
+  const Output x = Placeholder(DType::kInt32, {}, {.name = "x"});
+  // Reshape takes its input away, and fails for sizes that do not fit.
+  const Output numbers = Const(Tensor::Vector<int32_t>({1, 2, 3, 4}));
+  const Output row = Reshape(numbers, Const(Tensor::Vector<int32_t>({1, 4})));
+  const Output of_size = Reshape(numbers, x);
+  Identity(Add(Add(row, numbers), of_size), {.name = "y"});
+  const auto executor = Prepare(graph);
+  for (int repetition = 0; repetition < 3; ++repetition) {
+    const ProgramRun run;
+    std::vector<Tensor> retvals(1);
+    const DeviceRun on_device{run, *devices_[0]};
+    EXPECT_OK(executor->Run(on_device, {Tensor::Vector<int32_t>({4})}, &retvals));
+    EXPECT_EQ(retvals[0].ToString(), "int32[1,4] 3 6 9 12");
+    EXPECT_THAT(executor->Run(on_device, {Tensor::Vector<int32_t>({5})}, &retvals),
+                testing::IsError(StatusCode::kInvalidArgument, "4"));
+  }
+}
+
 TEST_F(ExecutorTest, WrongArgumentsEndTheOtherPartitionsToo) {
   Graph graph(AllOps());
   GraphBuilding building(graph);
