@@ -68,8 +68,9 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline int32_t LargestOfTile(TilePixels<const T> in
   T largest = in[0][c];
   int32_t which = 0;
   for (int i = 1; i < kTile; ++i) {
-    const bool larger = largest < in[i][c];
-    largest = larger ? in[i][c] : largest;
+    const T element = in[i][c];
+    const bool larger = largest < element;
+    largest = larger ? element : largest;
     which = larger ? i : which;
   }
   return which;
@@ -78,7 +79,10 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline int32_t LargestOfTile(TilePixels<const T> in
 template <typename T>
 ABSL_ATTRIBUTE_ALWAYS_INLINE inline T MaximumOfTile(TilePixels<const T> in, int64_t c) {
   T largest = std::numeric_limits<T>::lowest();
-  for (int i = 0; i < kTile; ++i) largest = largest < in[i][c] ? in[i][c] : largest;
+  for (int i = 0; i < kTile; ++i) {
+    const T element = in[i][c];
+    largest = largest < element ? element : largest;
+  }
   return largest;
 }
 
@@ -94,10 +98,13 @@ template <typename T>
 void MaxPoolTilesWithPlaces(const Pooling& p, const Tile& tile, const T* x, T* y,
                             NarrowPlace* places) {
   ForEachTile(p, tile, x, [=](auto count, int64_t window, TilePixels<const T> in) {
+    // Pointers of their own: bytes that are written may be part of anything else.
+    T* const maxima = y + window;
+    NarrowPlace* const which = places + window;
     TENON_SIMD
     for (int64_t c = 0; c < count; ++c) {
-      y[window + c] = MaximumOfTile<T>(in, c);
-      places[window + c] = static_cast<NarrowPlace>(LargestOfTile<T>(in, c));
+      maxima[c] = MaximumOfTile<T>(in, c);
+      which[c] = static_cast<NarrowPlace>(LargestOfTile<T>(in, c));
     }
   });
 }
@@ -139,6 +146,8 @@ inline float ReluOf(float x) { return x < 0 ? 0 : x; }
 void ReluMaxPoolTiles(const Pooling& p, const Tile& tile, const float* x, float* y,
                       NarrowPlace* places) {
   ForEachTile(p, tile, x, [=](auto count, int64_t window, TilePixels<const float> in) {
+    float* const maxima = y + window;
+    NarrowPlace* const to = places + window;
     TENON_SIMD
     for (int64_t c = 0; c < count; ++c) {
       // The two are as MaximumOfTile and LargestOfTile have them, which take NaNs differently.
@@ -151,8 +160,8 @@ void ReluMaxPoolTiles(const Pooling& p, const Tile& tile, const float* x, float*
         largest = larger ? element : largest;
         which = larger ? i : which;
       }
-      y[window + c] = maximum;
-      places[window + c] = static_cast<NarrowPlace>(largest > 0 ? which : which + kNotPositive);
+      maxima[c] = maximum;
+      to[c] = static_cast<NarrowPlace>(largest > 0 ? which : which + kNotPositive);
     }
   });
 }
@@ -205,23 +214,26 @@ void FindPlaces(const Pooling& p, const T* x, T* y, Place* places) {
           } else {
             TENON_SIMD
             for (int64_t c = 0; c < count; ++c) {
-              const bool larger = largest[c] < elements[c];
-              largest[c] = larger ? elements[c] : largest[c];
+              const T element = elements[c], before = largest[c];
+              const bool larger = before < element;
+              largest[c] = larger ? element : before;
               found[c] = larger ? number : found[c];
             }
           }
           ++number;
         });
-        const int64_t to = row * n + first;
+        Place* const to = places + row * n + first;
         TENON_SIMD
-        for (int64_t c = 0; c < count; ++c) places[to + c] = static_cast<Place>(found[c]);
+        for (int64_t c = 0; c < count; ++c) to[c] = static_cast<Place>(found[c]);
         if (y == nullptr) return;
-        bool ordinary = true;
+        T* const maxima = y + row * n + first;
+        int32_t others = 0;
+#pragma omp simd reduction(+ : others)
         for (int64_t c = 0; c < count; ++c) {
-          y[to + c] = largest[c];
-          ordinary &= static_cast<C>(largest[c]) >= std::numeric_limits<C>::lowest();
+          maxima[c] = largest[c];
+          others += !(static_cast<C>(largest[c]) >= std::numeric_limits<C>::lowest());
         }
-        has_maxima &= ordinary;
+        has_maxima &= others == 0;
       });
       // NaN and infinity are not what max pooling gives, though they have a place.
       if (y != nullptr && !has_maxima) MaxPoolWindow(window, n, x, y + row * n);
