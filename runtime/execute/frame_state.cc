@@ -40,31 +40,46 @@ uint64_t LoopFrameId(uint64_t parent_id, int64_t parent_iteration, std::string_v
                        CombineHashes(static_cast<uint64_t>(parent_iteration), Hash64(name)));
 }
 
-FrameState::FrameState(const ExecutionPlan& plan, bool) : plan_(plan) {
+void LoopIteration::Clear() {
+  for (Value& v : slots) {
+    if (v.live()) MakeEmpty(v);
+  }
+  std::fill(states.begin(), states.end(), NodeState());
+  running = 0;
+  child_frames = 0;
+}
+
+FrameState::FrameState(const ExecutionPlan& plan, bool)
+    : plan_(plan), spare_(plan.frames().size()) {
   MutexLock lock(mu_);
   NewIteration(root_, 0);
 }
 
 FrameState::~FrameState() = default;
 
-std::vector<ReadyNode> FrameState::TakeRoots() {
+void FrameState::TakeRoots(Ready* ready) {
   MutexLock lock(mu_);
   LoopIteration* iteration = root_.iterations.at(0).get();
-  std::vector<ReadyNode> ready;
   for (const int32_t root : plan_.roots()) {
     ++iteration->running;
-    ready.push_back({root, false, iteration});
+    ready->push_back({root, false, iteration});
   }
-  return ready;
 }
 
 LoopIteration* FrameState::NewIteration(LoopFrame& frame, int64_t index) {
-  const ExecutionPlan::Frame& layout = plan_.frames()[frame.plan_frame];
-  auto iteration = std::make_unique<LoopIteration>();
+  std::unique_ptr<LoopIteration> iteration;
+  auto& spare = spare_[frame.plan_frame];
+  if (spare.empty()) {
+    const ExecutionPlan::Frame& layout = plan_.frames()[frame.plan_frame];
+    iteration = std::make_unique<LoopIteration>();
+    iteration->slots.resize(layout.num_slots);
+    iteration->states.resize(layout.num_nodes);
+  } else {
+    iteration = std::move(spare.back());
+    spare.pop_back();
+  }
   iteration->frame = &frame;
   iteration->index = index;
-  iteration->slots.resize(layout.num_slots);
-  iteration->states.resize(layout.num_nodes);
   LoopIteration* added = iteration.get();
   frame.iterations.emplace(index, std::move(iteration));
   return added;
@@ -148,10 +163,12 @@ void FrameState::Activate(const PlanEdge& edge, Value* value, bool dead, LoopIte
   if (dead) {
     state.dead = true;
   } else if (edge.slot != kControlSlot) {
+    Value& slot = target.slots[edge.slot];
     if (edge.last) {
-      target.slots[edge.slot] = std::move(*value);
+      std::destroy_at(&slot);
+      std::construct_at(&slot, std::move(*value));
     } else {
-      target.slots[edge.slot] = *value;
+      slot = *value;
     }
   }
   // Counting up from zero spares writing every node's count into each new iteration.
@@ -226,6 +243,8 @@ bool FrameState::RetireIterations(LoopFrame& frame, int64_t index, Ready* ready)
         (index == 0 && frame.pending_enters > 0)) {
       return false;
     }
+    it->second->Clear();
+    spare_[frame.plan_frame].push_back(std::move(it->second));
     frame.iterations.erase(it);
     const int limit = plan_.frames()[frame.plan_frame].info.parallel_iterations;
     if (!frame.next.empty() && static_cast<int>(frame.iterations.size()) < limit) {

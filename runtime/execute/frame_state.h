@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <absl/container/inlined_vector.h>
+
 #include <map>
 #include <memory>
 #include <utility>
@@ -31,6 +33,9 @@ struct LoopIteration {
   int32_t child_frames = 0;  // loops entered from here that go on
   std::vector<Value> slots;
   std::vector<NodeState> states;
+
+  /// As it was made, for another iteration of the same loop.
+  void Clear();
 };
 
 /// One execution of a while loop.
@@ -68,7 +73,8 @@ class FrameState {
 
   template <typename Push>
   void Start(Push push) {
-    std::vector<ReadyNode> ready = TakeRoots();
+    Ready ready;
+    TakeRoots(&ready);
     for (const ReadyNode& r : ready) push(r);
   }
 
@@ -86,14 +92,15 @@ class FrameState {
   /// Does what PlainState::Propagate does.
   template <typename Push>
   void Propagate(const ReadyNode& r, const PlanNode& item, Value* outputs, Push push) {
-    std::vector<ReadyNode> ready;
+    Ready ready;
     Finish(r, item, outputs, &ready);
     for (const ReadyNode& n : ready) push(n);
   }
 
  private:
-  using Ready = std::vector<ReadyNode>;
-  std::vector<ReadyNode> TakeRoots();
+  /// Few nodes have many consumers, and the memory of a vector costs as much as a small node.
+  using Ready = absl::InlinedVector<ReadyNode, 8>;
+  void TakeRoots(Ready* ready);
   void Finish(const ReadyNode& r, const PlanNode& item, Value* outputs, Ready* ready);
 
   LoopIteration* NewIteration(LoopFrame& frame, int64_t index) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -123,6 +130,8 @@ class FrameState {
   LoopFrame root_ ABSL_GUARDED_BY(mu_);
   flat_hash_map<std::pair<LoopIteration*, int32_t>, std::unique_ptr<LoopFrame>> frames_
       ABSL_GUARDED_BY(mu_);
+  /// Iterations that are over, by the plan's frame, for later ones.
+  std::vector<std::vector<std::unique_ptr<LoopIteration>>> spare_ ABSL_GUARDED_BY(mu_);
 };
 
 /// The number that stands for a loop in rendezvous keys: of the loop `name` entered in iteration
