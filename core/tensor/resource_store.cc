@@ -4,7 +4,13 @@
 namespace tenon {
 namespace {
 
-std::string Key(std::string_view kind, std::string_view name) { return StrCat(kind, "/", name); }
+/// Valid until the thread's next call. Kernels of loops look their stacks and arrays up for each
+/// value, and a string of its own would cost as much as the look.
+const std::string& Key(std::string_view kind, std::string_view name) {
+  thread_local std::string key;
+  key.assign(kind).append("/").append(name);
+  return key;
+}
 
 /// TensorFlow's error for a container that is not there says that instead.
 Status Missing(std::string_view container, std::string_view kind, std::string_view name,
@@ -33,11 +39,10 @@ StatusOr<std::shared_ptr<Resource>> ResourceStore::LookupOrCreateAny(std::string
                                                                      const Creator& create) {
   MutexLock lock(mu_);
   auto& resources = containers_[std::string(Container(container))];
-  std::string key = Key(kind, name);
-  const auto found = resources.find(key);
+  const auto found = resources.find(Key(kind, name));
   if (found != resources.end()) return found->second;
   TENON_ASSIGN_OR_RETURN(std::shared_ptr<Resource> created, create());
-  resources.emplace(std::move(key), created);
+  resources.emplace(Key(kind, name), created);
   return created;
 }
 

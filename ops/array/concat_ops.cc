@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "absl/container/inlined_vector.h"
 #include "core/op/op_registry.h"
 #include "ops/arguments.h"
 #include "ops/array/array_ops.h"
@@ -16,7 +17,7 @@ Status JoinInputs(KernelContext& ctx, const Mover& mover, int first, int last, i
   if (out->num_elements() == 0) return OkStatus();
   // For each place before the axis one run of every input follows the other.
   const int64_t rows = Product(shape.dims(), 0, axis);
-  std::vector<JoinedArray> arrays;
+  absl::InlinedVector<JoinedArray, 8> arrays;
   for (int i = first; i < last; ++i) {
     arrays.push_back({&ctx.input(i), ctx.input(i).num_elements() / rows});
   }

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "absl/container/inlined_vector.h"
+#include "absl/types/span.h"
 #include "core/base/parallel.h"
 #include "core/op/op_registry.h"
 #include "core/tensor/variant.h"
@@ -61,7 +63,7 @@ namespace {
 constexpr int64_t kBlock = 2048;
 
 template <typename T>
-void AddBlock(const std::vector<const T*>& in, T* out, int64_t begin, int64_t end) {
+void AddBlock(absl::Span<const T* const> in, T* out, int64_t begin, int64_t end) {
   using C = ComputeType<T>;
   for (size_t k = 1; k < in.size(); ++k) {
     const T *a = k == 1 ? in[0] : out, *b = in[k];
@@ -76,11 +78,12 @@ Status AddNKernel(KernelContext& ctx, const Tensor& first) {
   const int64_t n = first.num_elements();
   TENON_ASSIGN_OR_RETURN(Tensor * sum, ctx.ForwardOrAllocate(0, 0, first.shape()));
   return DispatchStatus(first.dtype(), NumericTypes(), [&]<typename T>(T) {
-    std::vector<const T*> in;
+    absl::InlinedVector<const T*, 8> in;
     for (int k = 0; k < ctx.num_inputs(); ++k) in.push_back(ctx.input(k).data<T>());
     T* out = sum->data<T>();
     ParallelFor(n, 0.3 * ctx.num_inputs(), [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; i += kBlock) AddBlock(in, out, i, std::min(end, i + kBlock));
+      for (int64_t i = begin; i < end; i += kBlock)
+        AddBlock<T>(in, out, i, std::min(end, i + kBlock));
     });
   });
 }

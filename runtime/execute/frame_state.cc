@@ -227,6 +227,7 @@ void FrameState::Retire(LoopFrame* frame, int64_t index, Ready* ready) {
     const int32_t plan_frame = frame->plan_frame;
     for (const int32_t exit : frame->dead_exits) Deliver(exit, nullptr, parent, ready);
     frames_.erase({&parent, plan_frame});
+    if (parent.frame == &root_) spare_[plan_frame].clear();
     --parent.child_frames;
     if (parent.running != 0) return;
     frame = parent.frame;

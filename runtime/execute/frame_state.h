@@ -85,7 +85,6 @@ class FrameState {
   void DropInputs(const ReadyNode& r, const PlanNode& item) {
     EmptyAll(Inputs(r, item), item.num_inputs);
   }
-  ReadyQueue& spare_queue() { return spare_queue_; }
   uint64_t FrameId(const ReadyNode& r) const { return r.iteration->frame->id; }
   int64_t IterationIndex(const ReadyNode& r) const { return r.iteration->index; }
 
@@ -125,12 +124,11 @@ class FrameState {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const ExecutionPlan& plan_;
-  ReadyQueue spare_queue_;
   Mutex mu_;
   LoopFrame root_ ABSL_GUARDED_BY(mu_);
   flat_hash_map<std::pair<LoopIteration*, int32_t>, std::unique_ptr<LoopFrame>> frames_
       ABSL_GUARDED_BY(mu_);
-  /// Iterations that are over, by the plan's frame, for later ones.
+  /// Iterations that are over, by the plan's frame, for later ones of a loop that goes on.
   std::vector<std::vector<std::unique_ptr<LoopIteration>>> spare_ ABSL_GUARDED_BY(mu_);
 };
 

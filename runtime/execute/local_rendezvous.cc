@@ -5,7 +5,10 @@
 
 namespace tenon {
 
-LocalRendezvous::~LocalRendezvous() { Abort(Cancelled("the step has ended")); }
+LocalRendezvous::~LocalRendezvous() {
+  // Most have nothing left, and need no reason.
+  if (HasItems()) Abort(Cancelled("the step has ended"));
+}
 
 Status LocalRendezvous::Send(std::string_view key, Tensor value, bool dead) {
   RecvCallback receiver;
@@ -65,6 +68,11 @@ Status LocalRendezvous::Take(std::string_view key, Tensor* value, bool* dead) {
   *dead = it->second.dead;
   items_.erase(it);
   return OkStatus();
+}
+
+bool LocalRendezvous::HasItems() {
+  MutexLock lock(mu_);
+  return !items_.empty();
 }
 
 bool LocalRendezvous::HasUntaken() {

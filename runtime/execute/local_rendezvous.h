@@ -30,6 +30,8 @@ class LocalRendezvous final : public Rendezvous {
   std::vector<std::string> Awaited();
 
  private:
+  bool HasItems();
+
   struct Item {
     bool sent = false;
     bool dead = false;

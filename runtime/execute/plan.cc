@@ -115,8 +115,7 @@ Status ExecutionPlan::AddNode(const Node& node, const FrameInfo& info, const Ker
     item.async = kernel->is_async();
     if (kernel->constant() != nullptr) {
       item.role = PlanNode::Role::kConstant;
-    } else if (node.num_inputs() == 0 && node.num_outputs() == 0 && !node.is_stateful() &&
-               !item.async) {
+    } else if (node.op() == "NoOp") {
       item.role = PlanNode::Role::kOrder;
     }
     kernels_.push_back(std::move(kernel));

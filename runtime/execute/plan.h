@@ -26,7 +26,7 @@ struct PlanEdge {
 
 /// One node, laid out for the executor.
 struct alignas(64) PlanNode {
-  /// A node of kOrder has no inputs, outputs or state: it is there for what waits for it.
+  /// A node of kOrder does nothing: it is there for what waits for it.
   enum class Role : uint8_t { kKernel, kConstant, kArg, kRetval, kOrder };
 
   const Kernel* kernel = nullptr;  // null for args and retvals

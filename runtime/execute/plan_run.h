@@ -74,7 +74,7 @@ class PlanRun {
   /// `borrowed`: the calling thread has other work, so that what takes long goes to the pool.
   void Start(bool borrowed) {
     Loop loop(*this, borrowed ? Thread::kBorrowed : Thread::kOwn);
-    if (loop.waits) loop.queue.swap(state_->spare_queue());
+    SwapSpareQueue(loop);
     state_->Start([&](ReadyNode r) { Push(r, loop); });
     Process(loop);
   }
@@ -162,6 +162,13 @@ class PlanRun {
     return ticks == 0 ? ExecutionPlan::kWakeTicks + 1 : ticks;
   }
 
+  /// Takes the memory of the queue from the run before, or leaves it for the next one.
+  void SwapSpareQueue(Loop& loop) {
+    if constexpr (std::is_same_v<State, PlainState>) {
+      if (loop.waits) loop.queue.swap(state_->spare_queue());
+    }
+  }
+
   void Process(Loop& loop) {
     loop.outer = std::exchange(InnermostLoop(), &loop);
     const DeferralScope scope;
@@ -169,7 +176,7 @@ class PlanRun {
     RunNodes(loop);
     InnermostLoop() = loop.outer;
     if (loop.queue.empty()) {
-      if (loop.waits) loop.queue.swap(state_->spare_queue());
+      SwapSpareQueue(loop);
       return TaskDone();
     }
     SubmitLoop([queue = std::move(loop.queue), ticks = loop.waiting_ticks](Loop& handed) mutable {
@@ -216,7 +223,8 @@ class PlanRun {
   void RunNodes(Loop& loop) {
     const InterruptibleBy interruption(run_.cancellation);
     const ChargedTo account(run_.memory);
-    absl::InlinedVector<Value, 4> outputs(max_outputs_);
+    // A place even for none: null stands for dead ones.
+    absl::InlinedVector<Value, 4> outputs(std::max(max_outputs_, 1));
     ReadyNode next = kNone;
     while (true) {
       if (next.node < 0) {

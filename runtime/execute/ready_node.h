@@ -54,11 +54,17 @@ inline void EmptyAll(Value* values, int count) {
   for (int i = 0; i < count; ++i) MakeEmpty(values[i]);
 }
 
-/// A node's inputs, for a kernel that outlives its turn. Constants stay where they are, too.
+/// A node's inputs, for a kernel that outlives its turn. Constants stay where they are, too; other
+/// places are empty then.
 inline std::vector<Value> TakeInputs(const PlanNode& item, Value* from) {
   std::vector<Value> inputs(item.num_inputs);
   for (int i = 0; i < item.num_inputs; ++i) {
-    inputs[i] = item.input_is_constant(i) ? from[i] : std::move(from[i]);
+    if (item.input_is_constant(i)) {
+      inputs[i] = from[i];
+    } else {
+      inputs[i] = std::move(from[i]);
+      MakeEmpty(from[i]);
+    }
   }
   return inputs;
 }

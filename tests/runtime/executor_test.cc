@@ -8,6 +8,7 @@
 
 #include "ops/array/array_ops.h"
 #include "ops/array/constants.h"
+#include "ops/control_flow/control_flow_ops.h"
 #include "ops/math/math_ops.h"
 #include "ops/register.h"
 #include "runtime/compile/step_graph.h"
@@ -116,6 +117,27 @@ TEST_F(ExecutorTest, ConstantsAreThereInEachStepWhateverKernelsDoToThem) {
     EXPECT_THAT(executor->Run(on_device, {Tensor::Vector<int32_t>({5})}, &retvals),
                 testing::IsError(StatusCode::kInvalidArgument, "4"));
   }
+}
+
+TEST_F(ExecutorTest, NodesWithoutInputsOrOutputsRunUnlessTheyDoNothing) {
+  Graph graph(AllOps());
+  GraphBuilding building(graph);
+  // A plan in which no node has outputs.
+  Node* const first = NoOp();
+  Node* last = nullptr;
+  {
+    const ControlDependencies after({first});
+    last = Abort({.error_msg = "wanted", .exit_without_error = true});
+  }
+  const auto step_graph = MakeStepGraph(graph, {{}, {}, {last->name()}});
+  ASSERT_OK(step_graph);
+  auto plan = ExecutionPlan::Create(*step_graph, *devices_[0], kernels_.On(*devices_[0]));
+  ASSERT_OK(plan);
+  Executor executor(*std::move(plan), &pool_);
+  const ProgramRun run;
+  std::vector<Tensor> retvals;
+  EXPECT_THAT(executor.Run({run, *devices_[0]}, {}, &retvals),
+              testing::IsError(StatusCode::kAborted, "wanted"));
 }
 
 TEST_F(ExecutorTest, WrongArgumentsEndTheOtherPartitionsToo) {

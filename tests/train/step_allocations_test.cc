@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// How often steps of training ask for memory by `new`, once they have run a few times: bookkeeping
+// of the executor and of kernels, which costs as much as a small kernel. Memory of tensors is not
+// among it, nor what oneDNN asks for, which depends on the processor.
+#include <gtest/gtest.h>
+#include <link.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+#include "core/base/sanitizers.h"
+#include "core/build/building.h"
+#include "ops/array/array_ops.h"
+#include "ops/array/constants.h"
+#include "ops/control_flow/flow.h"
+#include "ops/math/math_ops.h"
+#include "ops/math/operators.h"
+#include "ops/nn/nn_ops.h"
+#include "ops/register.h"
+#include "runtime/session/local_session.h"
+#include "tests/testing/status_matchers.h"
+#include "train/layers/convolution.h"
+#include "train/layers/dense.h"
+#include "train/layers/pooling.h"
+#include "train/layers/rnn.h"
+#include "train/optimizers/gradient_descent.h"
+#include "train/variables.h"
+
+namespace {
+
+std::atomic<int64_t> allocations{0};
+
+struct AddressRange {
+  uintptr_t begin = 0, end = 0;
+};
+AddressRange one_dnn;
+
+/// Finds where oneDNN has been loaded. For dl_iterate_phdr.
+int FindOneDnn(dl_phdr_info* library, size_t, void*) {
+  if (std::strstr(library->dlpi_name, "libdnnl") == nullptr) return 0;
+  one_dnn.begin = library->dlpi_addr;
+  for (int i = 0; i < library->dlpi_phnum; ++i) {
+    const auto& part = library->dlpi_phdr[i];
+    one_dnn.end = std::max<uintptr_t>(one_dnn.end, one_dnn.begin + part.p_vaddr + part.p_memsz);
+  }
+  return 1;
+}
+
+void* CountedNew(std::size_t bytes, std::size_t alignment, const void* caller) {
+  const auto from = reinterpret_cast<uintptr_t>(caller);
+  if (from < one_dnn.begin || from >= one_dnn.end) {
+    allocations.fetch_add(1, std::memory_order_relaxed);
+  }
+  const std::size_t rounded = (std::max<std::size_t>(bytes, 1) + alignment - 1) / alignment;
+  void* const memory = std::aligned_alloc(alignment, rounded * alignment);
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+
+}  // namespace
+
+#if !TENON_ADDRESS_SANITIZER && !TENON_THREAD_SANITIZER
+// The other forms of new and delete come to these.
+void* operator new(std::size_t bytes) {
+  return CountedNew(bytes, alignof(std::max_align_t), __builtin_return_address(0));
+}
+void* operator new(std::size_t bytes, std::align_val_t alignment) {
+  return CountedNew(bytes, static_cast<std::size_t>(alignment), __builtin_return_address(0));
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
+#endif
+
+namespace tenon::testing {
+namespace {
+
+struct TrainedModel {
+  Output x;
+  Tensor batch;
+  Output loss;
+};
+
+TrainedModel Mlp() {
+  const Output x = Placeholder(DType::kFloat, {-1, 20});
+  const Output y = Dense(5)(Dense(10, {.activation = Sigmoid})(x));
+  return {x, Tensor::Zeros(DType::kFloat, {8, 20}), Mean(Square(y))};
+}
+
+TrainedModel Convolutional() {
+  const Output x = Placeholder(DType::kFloat, {-1, 8, 8, 1});
+  const Output h = MaxPooling2D(Convolution2D(4, 3, {.padding = "SAME", .activation = Relu})(x), 2);
+  return {x, Tensor::Zeros(DType::kFloat, {4, 8, 8, 1}), Mean(Square(Dense(3)(Flatten(h))))};
+}
+
+TrainedModel Lstm() {
+  const Output x = Placeholder(DType::kFloat, {4, 10, 3});
+  const auto [outputs, state] = DynamicRnn(LstmCell(6), x);
+  return {x, Tensor::Zeros(DType::kFloat, {4, 10, 3}), Mean(Square(outputs))};
+}
+
+/// Of a step that trains the model, the least of some.
+int64_t AllocationsOfStep(TrainedModel (*build)()) {
+  Graph graph(AllOps());
+  const GraphBuilding building(graph);
+  SetRandomSeed(1);
+  const TrainedModel m = build();
+  Node* const train = GradientDescent(0.1).Minimize(m.loss);
+  Node* const init = GlobalVariablesInitializer();
+  EXPECT_OK(graph.error());
+  LocalSessionOptions options;
+  options.threads = 1;
+  auto session = MakeLocalSession(graph, options);
+  EXPECT_OK(session.status());
+  EXPECT_OK((*session)->Run({}, {}, {init}).status());
+  auto step = (*session)->Prepare({m.x}, {m.loss}, {train});
+  EXPECT_OK(step.status());
+  std::vector<Tensor> fetched;
+  int64_t least = INT64_MAX;
+  for (int i = 0; i < 40; ++i) {
+    const int64_t before = allocations.load(std::memory_order_relaxed);
+    EXPECT_OK((*step)->Run({m.batch}, &fetched));
+    least = std::min(least, allocations.load(std::memory_order_relaxed) - before);
+  }
+  return least;
+}
+
+/// What is less than `recorded` is to be recorded, and more needs a reason.
+void ExpectAllocations(TrainedModel (*build)(), int64_t recorded) {
+  const int64_t counted = AllocationsOfStep(build);
+  EXPECT_LE(counted, recorded + recorded / 20);
+  EXPECT_GE(counted, recorded - recorded / 20);
+}
+
+class StepAllocationsTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (kSanitized) GTEST_SKIP() << "a sanitizer has its own operator new";
+    if (one_dnn.end == 0) dl_iterate_phdr(FindOneDnn, nullptr);
+  }
+};
+
+TEST_F(StepAllocationsTest, OfAPerceptron) { ExpectAllocations(Mlp, 18); }
+
+TEST_F(StepAllocationsTest, OfARecurrentNetwork) { ExpectAllocations(Lstm, 286); }
+
+// The layouts between which oneDNN's convolutions translate depend on the processor.
+TEST_F(StepAllocationsTest, OfAConvolutionalNetwork) {
+  EXPECT_LE(AllocationsOfStep(Convolutional), 70);
+}
+
+}  // namespace
+}  // namespace tenon::testing
