@@ -5,8 +5,8 @@ NODES are steps whose ops refuse their inputs: a name, what builds the fetched t
 placeholders of unknown shape (`x(dtype)` makes the next), and the values that these are fed with.
 STEPS are wrong as steps, on the graph of `build_base`. GRAPHS are refused by CreateSession, and
 EXTENSIONS of `build_base` by ExtendSession; both are written as GraphDefs in text, NODE is short for
-a node that is well. FATAL are the cases that TensorFlow's servers do not survive. DIFFERENT says
-where Tenon's answer is another than TensorFlow's, and why.
+a node that is well. ENDLESS are the steps that TensorFlow's servers never answer. FATAL are the
+cases that they do not survive. DIFFERENT says where Tenon's answer is another than TensorFlow's, and why.
 """
 
 HANG = "no answer"
@@ -326,6 +326,8 @@ EXTENSIONS = [
     ("another dtype", IDENTITY % ("k", "DT_INT32")),
     ("nothing", ""),
 ]
+
+ENDLESS = {"a limit of time"}
 
 # Cases that end TensorFlow's server or its session for good, by group and name: what Tenon gives.
 FATAL = {
