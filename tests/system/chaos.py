@@ -28,6 +28,7 @@ import traceback
 import chaos_jobs
 from chaos_network import Network, can_make_networks
 from processes_test import write_mnist
+from tenon_process import TENON, run
 
 FAULTS = ["kill", "stop", "term", "disk full", "folder removed", "cut one way", "cut both ways",
           "loss and delay", "two at once"]
@@ -229,14 +230,23 @@ class Run:
                 self.codes[task] = code
         return True
 
+    def let_server_end(self):
+        """Returns when the parameter server has ended, or says that no worker has told it of its end: all workers have
+        ended, and a failure that it has heard of ends it."""
+        deadline = time.monotonic() + 30
+        while self.job.tasks["ps 0"].lives() and time.monotonic() < deadline:
+            if "; ended tasks: none" in run(TENON, "status", "grpc://" + self.job.addresses["ps 0"]).stdout:
+                return
+            time.sleep(.1)
+
     def go(self, reference):
         job, schedule = self.job, self.schedule
         self.codes = {}
         job.start_all()
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 180
         while not job.is_under_way():
             if time.monotonic() > deadline:
-                return ["it has not begun in 60 s"]
+                return ["it has not begun in 180 s"]
             time.sleep(.05)
         end = threading.Event()
         watcher = threading.Thread(target=self.watch_silence, args=[end])
@@ -253,7 +263,7 @@ class Run:
                 # Documented: the workers end, and the same commands go on from the last checkpoint. The
                 # parameter server, started again meanwhile, has heard of it, or waits for them.
                 self.codes = {}
-                time.sleep(5)
+                self.let_server_end()
                 for task in job.kind.tasks():
                     if not job.tasks[task].lives():
                         job.start(task)

@@ -202,7 +202,7 @@ class MonitoredJob(Job):
             if process.lives():
                 process.process.terminate()
             try:
-                codes[task] = process.finish(10)
+                codes[task] = process.finish(60)
             except subprocess.TimeoutExpired:
                 codes[task] = None
         return codes
