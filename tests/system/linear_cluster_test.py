@@ -136,7 +136,7 @@ def task(index, addresses, *command):
 
 
 def deaths(folder):
-    path, formula = write_wide(folder, 100000, 30)
+    path, formula = write_wide(folder, 60000, 30)
     command = [TENON, "train", "linear", formula, path, "--family", "binomial", "--threads", "1", "--model_dir"]
     one = os.path.join(folder, "one")
     fit(*command, one, "--quiet", timeout=300)
@@ -158,6 +158,7 @@ def deaths(folder):
     with task(0, addresses, *command, out) as chief, task(1, addresses, *command, out) as second:
         wait_for_a_pass(chief, out)
         second.process.kill()
+        second.finish()  # until then the port is its own
         with task(1, addresses, *command, out) as returned:
             assert chief.finish() == 0, chief.text()
             assert returned.finish() == 0, returned.text()
