@@ -77,8 +77,9 @@ def one_is_killed(data):
                 raise TooLate(job.text())
             for i in (0, 1):
                 job.expect_trained(i)
-            assert re.search("worker 2 has given no sign of life for 1[0-9] s; workers 0, 1 go on",
-                             job.workers[0].text()), job.text()
+            silent = re.search(r"worker 2 has given no sign of life for (\d+) s; workers 0, 1 go on", job.workers[0].text())
+            # Its limit is 10 s, before which nobody is given up. A chief on a busy machine sees it later.
+            assert silent and 10 <= int(silent[1]) < 30, job.text()
             job.expect_end(100, ps_code=1)
             assert "task:2" in job.ps.text(), job.ps.text()
     in_time(case, STEPS, 4 * STEPS, 16 * STEPS)
