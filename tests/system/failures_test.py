@@ -85,6 +85,7 @@ class Job:
             environment, flags = self.config(task)
             environment.update(variables or {})
             self.tasks[task] = Process(*mnist(self.data, *flags, *more), env=dict(os.environ, **environment))
+        self.restart_clock()
 
     def wait_until_all_are_there(self):
         """The parameter server has heard of all, who have begun to train; then the clock starts."""
