@@ -34,7 +34,7 @@ def upload(s3, folder, prefix):
 
 def points(board, run_name, tag):
     """A scalar's steps and values, once TensorBoard has some."""
-    end = time.monotonic() + 30
+    end = time.monotonic() + 240
     url = f"{board}/data/plugin/scalars/scalars?" + urllib.parse.urlencode({"run": run_name, "tag": tag})
     while True:
         with contextlib.suppress(urllib.error.HTTPError), urllib.request.urlopen(url) as answer:

@@ -20,7 +20,7 @@ from tenon_process import free_addresses  # noqa: E402
 VENV = os.environ.get("TENON_HDFS_VENV", os.path.expanduser("~/.cache/tenon/hdfs-2.7.3"))
 SKIPPED = 77
 REALM = "TENON.TEST"
-PATIENCE = 60  # seconds
+PATIENCE = 240  # seconds
 USER = "hdfs-user"  # who starts the namenode may do all, whoever it is; this one may not
 # Libraries of the namenode's web server, besides the folder's own.
 DEBIAN_JARS = [f"/usr/share/java/{name}.jar" for name in

@@ -17,7 +17,7 @@ from tenon_process import free_addresses  # noqa: E402
 VENV = os.environ.get("TENON_S3_VENV", os.path.expanduser("~/.cache/tenon/s3-servers"))
 SKIPPED = 77
 KEY, SECRET = "a-key", "a-secret-of-some-length"
-PATIENCE = 30  # seconds
+PATIENCE = 120  # seconds
 
 
 def main_with_servers(main):

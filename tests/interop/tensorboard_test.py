@@ -19,7 +19,7 @@ from tensorflow_environment import TENON, VENV, end_with_parent, main_with_tenso
 
 EPOCHS = 2
 STEPS = 550 * EPOCHS
-PATIENCE = 60  # seconds
+PATIENCE = 240  # seconds
 
 
 class TensorBoard:
