@@ -40,7 +40,7 @@ class Job:
     def start_evaluator_first(self, others, command, variables):
         """It waits for checkpoints before the others, who may be fast, make any."""
         self.start(EVALUATOR, command, variables)
-        self.processes[EVALUATOR[0]].wait_for("secs before starting eval", 120)
+        self.processes[EVALUATOR[0]].wait_for("secs before starting eval", 300)
         self.start(others, command, variables)
 
     def text(self, job, index=0):

@@ -90,7 +90,7 @@ def processes(model):
                 [sys.executable, os.path.join(SCRIPTS, "estimators.py"), f"--model={model}", "--train_and_evaluate",
                  f"--model_dir={folder}"], env=dict(os.environ, TF_CONFIG=json.dumps(config)),
                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, preexec_fn=end_with_parent))
-        outputs = [process.communicate(timeout=150)[0] for process in running]
+        outputs = [process.communicate(timeout=400)[0] for process in running]
         for (job, _), process, output in zip(tasks, running, outputs):
             assert process.returncode == 0, f"{job}: {output[-2000:]}"
         assert os.listdir(os.path.join(folder, "eval")), "nothing was evaluated"

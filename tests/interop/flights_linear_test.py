@@ -56,7 +56,7 @@ def begin(flights, config, *flags):
 
 
 def end(job, process):
-    output, errors = process.communicate(timeout=150)
+    output, errors = process.communicate(timeout=400)
     assert process.returncode == 0, f"{job}: {errors[-3000:]}"
     return json.loads(output.split("result ")[-1])
 

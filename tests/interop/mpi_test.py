@@ -17,6 +17,7 @@ RANKS = os.path.join(BINARY, "collective_ranks")
 MPIRUNS = {"openmpi": ["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe", "-np"], "mpich": ["mpirun.mpich", "-np"]}
 BY_MESSAGES = ["TENON_HOST_MEMORY=off"]
 SKIPPED = 77
+PATIENCE = 400  # seconds; ranks of MPI turn round while they wait, on cores that others want
 
 
 class Scene:
@@ -27,7 +28,7 @@ class Scene:
     def __init__(self, library, ranks, scene):
         with tempfile.TemporaryDirectory() as folder:
             begin = time.monotonic()
-            self.done = run("env", *self.settings, *MPIRUNS[library], ranks, RANKS, library, folder, scene)
+            self.done = run("env", *self.settings, *MPIRUNS[library], ranks, RANKS, library, folder, scene, timeout=PATIENCE)
             self.seconds = time.monotonic() - begin
             self.ends = {}
             for rank in range(ranks):
@@ -39,8 +40,8 @@ class Scene:
     def __str__(self):
         return f"{self.ends}, {self.seconds:.1f} s, code {self.done.returncode}\n{self.done.stdout}{self.done.stderr}"
 
-    def expect(self, texts, seconds=15):
-        """The ranks' ends have these texts, a tuple of them for each rank."""
+    def expect(self, texts, seconds=45):
+        """The ranks' ends have these texts, a tuple of them for each rank, and come before their limit of a minute."""
         assert self.done.returncode != 0 and self.seconds < seconds, str(self)
         for rank, parts in texts.items():
             for part in parts:
@@ -67,7 +68,8 @@ def one_without_memory(library):
     """A rank that shares no memory has all of them greet by messages."""
     with tempfile.TemporaryDirectory() as folder:
         ranks = [RANKS, library, folder, "values"]
-        done = run(*MPIRUNS[library], 2, *ranks, ":", "-np", 1, "env", *BY_MESSAGES, *ranks)
+        done = run(*MPIRUNS[library], 2, *ranks, ":", "-np", 1, "env", *BY_MESSAGES, *ranks,
+                   timeout=PATIENCE)
         assert done.returncode == 0 and not done.stderr, done
 
 
@@ -109,7 +111,7 @@ def aborts(library):
 def fails_alone(library):
     """A rank that fails while the others are busy with other things ends the job, which waits for nobody."""
     scene = Scene(library, 3, "alone")
-    assert scene.done.returncode != 0 and scene.seconds < 30, str(scene)
+    assert scene.done.returncode != 0 and scene.seconds < 50, str(scene)
 
 
 def held_up(library):
@@ -119,7 +121,7 @@ def held_up(library):
 
 def dies(library):
     scene = Scene(library, 3, "dies")
-    assert scene.done.returncode != 0 and scene.seconds < 15, str(scene)
+    assert scene.done.returncode != 0 and scene.seconds < 45, str(scene)
 
 
 def wrong_numbers(library):

@@ -267,7 +267,7 @@ def keras_model(tf, target):
 def sync_replicas(tf):
     """Two replicas in step: as many updates as steps, each the mean of both."""
     steps, losses, last = 20, {}, {}
-    both = threading.Barrier(2, timeout=60)
+    both = threading.Barrier(2, timeout=240)
     with Servers({"ps": 1, "worker": 2}) as servers:
         spec = tf.train.ClusterSpec(servers.addresses)
 
@@ -296,7 +296,7 @@ def sync_replicas(tf):
         for t in threads:
             t.start()
         for t in threads:
-            t.join(timeout=90)
+            t.join(timeout=300)
             assert not t.is_alive(), "the replicas do not end"
     # The mean of the gradients leads to the mean of the targets; the last step may be on its way.
     for w, step in last.values():

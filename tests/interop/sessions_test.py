@@ -169,7 +169,7 @@ def reset_of_a_blocked_dequeue(tf, servers):
         waiting.start()
         servers.await_status(lambda status: "1 step runs" in status, "worker")
         tf.Session.reset(target)
-        waiting.join(timeout=10)
+        waiting.join(timeout=60)
         assert ended in ([tf.errors.CancelledError], [tf.errors.AbortedError]), ended
         with tf.Session(target) as later:
             assert later.run(tf.constant(3.)) == 3.
@@ -209,7 +209,7 @@ def killed_clients(tf):
             finally:
                 client.kill()
                 client.wait()
-            deadline = time.time() + 30
+            deadline = time.time() + 90
             for job in JOBS:
                 while "\nsession " in servers.status(job) or "steps: 0;" not in servers.status(job):
                     assert time.time() < deadline, (doing, servers.status(job))
