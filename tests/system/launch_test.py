@@ -14,7 +14,7 @@ import sys
 import tempfile
 import time
 
-from tenon_process import TENON, Process, in_a_folder, main, processes_of_session, run
+from tenon_process import TENON, Process, in_a_folder, main, processes_of_session, run, slowness
 
 LAUNCH = [TENON, "launch", "--ps", "0"]
 SIMULATED = os.path.join(os.path.dirname(TENON), "simulated")
@@ -38,7 +38,7 @@ def until(path):
     return f"until [ -e {path} ]; do sleep 0.05; done"
 
 
-def wait_until(holds, what, seconds=20):
+def wait_until(holds, what, seconds=60):
     deadline = time.monotonic() + seconds
     while not holds():
         assert time.monotonic() < deadline, what()
@@ -72,7 +72,7 @@ class OnTerminal:
             os.execv(TENON, [*LAUNCH, *arguments])
         self.text, self.code = "", None
 
-    def wait_for(self, pattern, seconds=20):
+    def wait_for(self, pattern, seconds=60):
         """Reads until the text has the pattern; its place."""
         deadline = time.monotonic() + seconds
         while not (found := re.search(pattern, self.text)):
@@ -256,7 +256,7 @@ def nothing_is_left_of_a_task(folder):
         with open(mark, "w", encoding="ascii"):
             pass
         job.wait_for("[worker 0] has left processes, which are ended")
-        job.end(0, 8)
+        job.end(0, 20)
         assert "[worker 0] done" in job.lines, job.text()
 
 
@@ -265,7 +265,7 @@ def failure_ends_who_is_deaf(folder):
     with Launched("--workers", "2", *sh(f"""if [ $worker = 0 ]; then {until(mark)}; exit 9; fi
                       trap '' TERM; : >{mark}; echo deaf; sleep 1000; while :; do sleep 1; done""")) as job:
         job.wait_for("[worker 1] deaf")
-        job.end(1, 12)
+        job.end(1, 25)
         assert "worker 0 ended with exit code 9" in job.text(), job.text()
 
 
@@ -275,16 +275,16 @@ def killed_task_leaves_nothing_to_the_next(folder):
                       : >{mark}; (trap '' TERM INT; exec sleep 1001) & kill -KILL $$""")) as job:
         job.wait_for("[worker 0] again")
         pid = job.process.pid
-        wait_until(lambda: len(processes_of_session(pid)) == 2, lambda: processes_of_session(pid), 5)
+        wait_until(lambda: len(processes_of_session(pid)) == 2, lambda: processes_of_session(pid))
         job.process.send_signal(signal.SIGTERM)
-        job.end(143, 5)
+        job.end(143, 20)
 
 
 def hangup_ends_in_good_order():
     with Launched(*sh("trap 'echo saved; exit 143' TERM; echo ready; while :; do sleep 0.1; done")) as job:
         job.wait_for("ready")
         job.process.send_signal(signal.SIGHUP)
-        job.end(128 + signal.SIGHUP, 10)
+        job.end(128 + signal.SIGHUP, 25)
         assert "[worker 0] saved" in job.lines, job.text()
 
 
@@ -303,7 +303,7 @@ def ctrl_c_comes_once():
         begin = time.monotonic()
         job.type(b"\x03")
         assert job.end() == 130, job.text
-        assert time.monotonic() - begin < 10 and "got 2" not in job.text, job.text
+        assert time.monotonic() - begin < 25 and "got 2" not in job.text, job.text
         assert "SIGINT: the tasks are ended" in job.text, job.text
 
 
@@ -359,7 +359,7 @@ def endless_output_takes_no_memory():
                           stderr=subprocess.DEVNULL) as job:
         try:
             at_first, bytes_read, longest, ticked, rest = None, 0, 0, False, b""
-            deadline = time.monotonic() + 30
+            deadline = time.monotonic() + 120
             while bytes_read < 1 << 26 or not ticked:
                 assert time.monotonic() < deadline, (bytes_read, ticked)
                 piece = os.read(job.stdout.fileno(), 1 << 20)
@@ -373,9 +373,9 @@ def endless_output_takes_no_memory():
             assert peak() - at_first < 8 << 10, (at_first, peak())
             job.send_signal(signal.SIGINT)
             wait_until(lambda: not set(processes_of_session(job.pid)) - {job.pid},
-                       lambda: processes_of_session(job.pid), 5)
+                       lambda: processes_of_session(job.pid), 20)
             job.send_signal(signal.SIGINT)
-            assert job.wait(5) == 130
+            assert job.wait(20) == 130
         finally:
             for process in processes_of_session(job.pid):
                 os.kill(process, signal.SIGKILL)
@@ -387,7 +387,7 @@ def output_that_nobody_reads_ends_the_job():
                           start_new_session=True) as job:
         assert job.stdout.readline().startswith("worker 0 at ")
         job.stdout.close()
-        assert job.wait(10) == 1
+        assert job.wait(40) == 1
         assert "cannot write to the standard output: Broken pipe; the tasks are ended" in job.stderr.read()
         assert not processes_of_session(job.pid)
 
@@ -414,10 +414,11 @@ for reuse in (0, 1):
 
 
 def two_hundred_tasks():
-    begin = time.monotonic()
+    before, begin = slowness(), time.monotonic()
     done = run(*LAUNCH, "--workers", "200", "--", "sh", "-c", "echo hi")
     seconds = time.monotonic() - begin
-    assert done.returncode == 0 and seconds < 10, (seconds, done.stderr)
+    slow = max(before, slowness())
+    assert done.returncode == 0 and seconds < 10 * slow, (seconds, slow, done.stderr)
     said = re.findall(r"^\[worker (\d+)\] hi$", done.stdout, re.M)
     assert sorted(map(int, said)) == list(range(200)), done.stdout
     print(f"200 tasks: {seconds:.2f} s")

@@ -2,6 +2,7 @@
 """Tenon's programs as processes, for the system tests: only Python's own library is needed."""
 import ast
 import concurrent.futures
+import hashlib
 import itertools
 import os
 import random
@@ -35,6 +36,21 @@ def in_time(case, *lengths):
     return case(lengths[-1])
 
 
+def slowness():
+    """How many times as long as alone work on all cores takes now, by which a limit grows that nobody is promised: 1
+    where nothing else runs."""
+    work, cores = 0.3, os.cpu_count()
+
+    def seconds(_):
+        begin, end = time.monotonic(), time.thread_time() + work
+        while time.thread_time() < end:
+            hashlib.pbkdf2_hmac("sha256", b"", b"", 10000)
+        return time.monotonic() - begin
+
+    with concurrent.futures.ThreadPoolExecutor(cores) as pool:
+        return max(1, sum(pool.map(seconds, range(cores))) / cores / work)
+
+
 # Ports below those that the system gives to connections and to sockets that take any. A name of a socket, which ends
 # with the process that has it, keeps a port for one test among all that run.
 _PORTS, _KEPT, _CHOOSING = range(22000, 30000), [], threading.Lock()
@@ -65,7 +81,7 @@ def free_addresses(count):
         return [f"127.0.0.1:{port}" for port in ports]
 
 
-def run(*command, timeout=120):
+def run(*command, timeout=240):
     """The finished process: returncode, stdout, stderr."""
     return subprocess.run([str(c) for c in command], stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, text=True, timeout=timeout)
@@ -87,7 +103,7 @@ class Process:
                 self.lines.append(line.rstrip("\n"))
                 self.changed.notify_all()
 
-    def wait_for(self, text, timeout=60):
+    def wait_for(self, text, timeout=120):
         """Waits until a line has `text`."""
         deadline = time.monotonic() + timeout
         with self.changed:
