@@ -126,7 +126,7 @@ def a_death(folder):
             os.kill(pids(launcher.text())[victim], signal.SIGKILL)
             begin = time.monotonic()
             assert launcher.finish() == 1, launcher.text()
-            assert time.monotonic() - begin < 20, launcher.text()
+            assert time.monotonic() - begin < 40, launcher.text()  # and not when ranks give up, after minutes
         text = launcher.text()
         assert f"worker {victim}] was ended by signal 9" in text, text
         for rank in {0, 1, 2} - {victim}:
@@ -140,7 +140,7 @@ def one_that_hangs(folder):
         os.kill(victim, signal.SIGSTOP)
         begin = time.monotonic()
         launcher.wait_for("rank 2 did not come within 5000 ms")
-        assert time.monotonic() - begin < 15, launcher.text()
+        assert time.monotonic() - begin < 40, launcher.text()
         os.kill(victim, signal.SIGCONT)
         assert launcher.finish() == 1, launcher.text()
 
@@ -151,7 +151,7 @@ def different_programs(folder):
     flags = ["--worker_hosts", addresses, "--job_name", "worker", "--allreduce", "--max_steps", 100]
     with Process(*training(folder, *flags, "--task_index", 0)) as first, \
             Process(*training(folder, *flags, "--task_index", 1, "--model", "classic")) as second:
-        assert first.finish(40) == 1 and second.finish(40) == 1, first.text() + second.text()
+        assert first.finish(90) == 1 and second.finish(90) == 1, first.text() + second.text()
     text = first.text() + second.text()
     assert "the ranks do not do the same" in text and "HorovodBroadcast" in text, text
 
@@ -164,7 +164,7 @@ def one_that_never_comes(folder):
                            "--allreduce", "--start_up_deadline", 2)
         begin = time.monotonic()
         done = run(*command)
-        assert done.returncode == 1 and time.monotonic() - begin < 10, done
+        assert done.returncode == 1 and time.monotonic() - begin < 40, done
         assert f"rank {1 - missing} of 2 cannot join the others from 127.0.0.1: " in done.stderr, done
         assert ("rank 1: it has not come within 2000 ms" if missing else addresses.split(",")[0]) in done.stderr, done
 

@@ -89,7 +89,7 @@ def its_flags(data):
         tasks.start("ps", 0)
         tasks.start("worker", 0, *ENDLESS, "--sync").wait_for("waiting for 2 workers")
         tasks.start("worker", 1, *ENDLESS, "--sync", "--backup", 2)
-        tasks.expect("worker 1", 2, "--backup 2 leaves no worker of the 2", seconds=10)
+        tasks.expect("worker 1", 2, "--backup 2 leaves no worker of the 2")
         tasks.expect("ps 0", 1, f"{TASK1} failed: --backup 2 leaves no worker")
         tasks.expect("worker 0", 1, f"{TASK1} failed: --backup 2 leaves no worker")
 

@@ -61,7 +61,7 @@ class Pods:
         add = "".join(f"ip address add {address}/32 dev lo\n" for address in self.addresses)
         script = f"set -e\nmount --bind {hosts} /etc/hosts\nip link set lo up\n{add}echo begun\nexec sleep infinity"
         self.network = Process("unshare", *NAMESPACES, "bash", "-c", script)
-        self.network.wait_for("begun", 20)
+        self.network.wait_for("begun")
 
     def inside(self, *command):
         return ["nsenter", "--target", str(self.network.process.pid), *NAMESPACES, *command]

@@ -104,7 +104,7 @@ def killed_server(folder):
         gone.process.kill()
         began = time.monotonic()
         assert chief.finish() == 1, chief.text()
-        assert time.monotonic() - began < 30, chief.text()
+        assert time.monotonic() - began < 60, chief.text()
         assert two.finish() == 1 and ps.finish() == 1, two.text() + ps.text()
         text = chief.text()
     assert "/job:ps/replica:0/task:1 is gone, and its part of the coefficients with it" in text, text

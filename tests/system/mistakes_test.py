@@ -167,7 +167,7 @@ def server_missing():
         check_line(run(TENON, "run", path, "--fetch", "y", "--feed", "x=[1, 2]", "--master",
                        "grpc://" + address, "--start_up_deadline", "1"),
                    rf"DEADLINE_EXCEEDED: the server at grpc://{address} did not answer within 1 s; .*refused.*")
-        assert time.monotonic() - begin < 20
+        assert time.monotonic() - begin < 45
     with_graph(GOOD, use)
 
 

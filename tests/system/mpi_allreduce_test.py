@@ -50,9 +50,9 @@ class Scenes:
             with endless as mpirun:
                 receiver = ranks_of(folder)[1] if to_one else mpirun.process.pid
                 os.kill(receiver, signal.SIGTERM)
-                code = mpirun.finish(20)
+                code = mpirun.finish(60)
             text = mpirun.text()
-            wait_until_gone(folder, 5)
+            wait_until_gone(folder, 20)
             if to_one:
                 assert code == 143, text
                 steps = [step for _, step in results(text)]
@@ -64,9 +64,9 @@ class Scenes:
             with EndlessTraining(folder, 3, *BY_MPI, launch=self.launch) as mpirun:
                 os.kill(ranks_of(folder)[victim], signal.SIGKILL)
                 begin = time.monotonic()
-                assert mpirun.finish(20) != 0, mpirun.text()
-                assert time.monotonic() - begin < 10, mpirun.text()
-            wait_until_gone(folder, 5)
+                assert mpirun.finish(60) != 0, mpirun.text()
+                assert time.monotonic() - begin < 40, mpirun.text()  # and not when ranks give up, after minutes
+            wait_until_gone(folder, 20)
 
     def one_that_hangs(self, folder):
         with EndlessTraining(folder, 3, *BY_MPI, "--rank_limit", 5, launch=self.launch) as mpirun:
@@ -74,12 +74,12 @@ class Scenes:
             os.kill(victim, signal.SIGSTOP)
             begin = time.monotonic()
             mpirun.wait_for("rank 2 did not come within 5000 ms")
-            assert time.monotonic() - begin < 15, mpirun.text()
+            assert time.monotonic() - begin < 40, mpirun.text()
             # An mpirun may have killed it by now.
             with contextlib.suppress(ProcessLookupError):
                 os.kill(victim, signal.SIGCONT)
-            assert mpirun.finish(20) != 0, mpirun.text()
-        wait_until_gone(folder, 5)
+            assert mpirun.finish(60) != 0, mpirun.text()
+        wait_until_gone(folder, 20)
 
     def different_programs(self, folder):
         flags = ["--max_steps", 100, *BY_MPI]
@@ -93,7 +93,7 @@ class Scenes:
         assert done.returncode != 0, done
         said = re.findall("rank 1 wants collectives by gloo, and rank 0 by (?:openmpi|mpich): all ranks take the same",
                           done.stdout + done.stderr)
-        assert len(said) == 2 and time.monotonic() - begin < 20, done
+        assert len(said) == 2 and time.monotonic() - begin < 50, done  # a minute is what a rank waits for others
 
 
 def without_mpirun(folder):

@@ -82,7 +82,7 @@ def a_line_a_minute():
             process.process.send_signal(signal.SIGSTOP)
             time.sleep(57)
             process.process.send_signal(signal.SIGCONT)
-            process.wait_for("training   0%", timeout=30)
+            process.wait_for("training   0%", timeout=90)
 
 
 def batches(folder):

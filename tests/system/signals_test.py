@@ -72,7 +72,7 @@ def launched_job_is_ended(data, number, to_group):
                      "--checkpoint_dir", run, "--epochs", 4000, "--save_seconds", 600) as job:
         job.read_until("[worker 0] training ")  # which is said of a tenth of the steps
         (os.killpg if to_group else os.kill)(job.process.pid, number)
-        assert job.end(30) == 128 + number, job.text()
+        assert job.end(60) == 128 + number, job.text()
         assert saved_step(run) > 0, job.text()
         assert f"{signal.Signals(number).name}: waiting for the tasks to end" in job.text(), job.text()
         assert re.search(r"\[worker 0\] stopped by a signal", job.text()), job.text()
@@ -89,7 +89,7 @@ def worker_of_a_launched_job_is_ended(data):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(int(pid.group(1)), signal.SIGTERM)
             job.read_until("[worker 0] test accuracy")
-            code = job.end(10)
+            code = job.end(40)
             if code == 0 or "[worker 1] stopped by a signal" not in job.text():
                 raise TooLate(job.text())
             assert code == 128 + signal.SIGTERM, job.text()
@@ -109,7 +109,7 @@ def job_that_has_not_begun_is_ended(data):
             job.read_until("worker 1 at ")  # the launcher ends in good order from here on
             time.sleep(pause)
             os.kill(job.process.pid, signal.SIGINT)
-            assert job.end(15) == 130, job.text()
+            assert job.end(40) == 130, job.text()
 
 
 def second_signal_ends_at_once():
@@ -121,7 +121,7 @@ def second_signal_ends_at_once():
         time.sleep(1.5)
         assert job.process.poll() is None, job.text()
         os.kill(job.process.pid, signal.SIGINT)
-        assert job.end(10) == 130, job.text()
+        assert job.end(40) == 130, job.text()
 
 
 class Job:
@@ -232,7 +232,7 @@ def waiting_task_ends_at_once(data):
                  addresses[1], "--job_name", "worker", "--task_index", 0) as worker:
         worker.wait_for("waits for /job:ps/replica:0/task:0")
         worker.process.send_signal(signal.SIGINT)
-        assert worker.finish(15) == -signal.SIGINT, worker.text()
+        assert worker.finish(45) == -signal.SIGINT, worker.text()
         assert "ended by a signal while no session was open" in worker.text(), worker.text()
 
 
@@ -242,7 +242,7 @@ def stopped_parameter_server_is_named(data):
             job.wait_until_all_train()
             job.strike_server(signal.SIGSTOP)
             for task in ("worker 0", "worker 1"):
-                job.tasks[task].wait_for("s now: /job:ps/replica:0/task:0 at ", 30)
+                job.tasks[task].wait_for("s now: /job:ps/replica:0/task:0 at ", 60)
             job.tasks["ps 0"].process.send_signal(signal.SIGCONT)
             for task in ("worker 0", "worker 1", "ps 0"):
                 job.expect(task, 0)
@@ -259,8 +259,8 @@ def hanging_parameter_server_does_not_hold_who_is_to_end(data):
             process = job.tasks[task]
             begin = time.monotonic()
             process.process.send_signal(number)
-            process.wait_for(f"{number.name}: waiting for the ", 15)
-            assert process.finish(15) == -number, job.text()
+            process.wait_for(f"{number.name}: waiting for the ", 45)
+            assert process.finish(45) == -number, job.text()
             assert time.monotonic() - begin > 4, job.text()
             ended = rf"ended by {number.name} while waiting for the (step that runs|hooks \w+ the step): " \
                     "no answer from /job:ps/replica:0/task:0 at 127.0.0.1:"
@@ -278,7 +278,7 @@ def hanging_parameter_server_of_a_supervised_worker(data):
         server.process.send_signal(signal.SIGSTOP)
         time.sleep(1)
         worker.process.send_signal(signal.SIGTERM)
-        assert worker.finish(15) == -signal.SIGTERM, worker.text()
+        assert worker.finish(45) == -signal.SIGTERM, worker.text()
         assert "no answer from /job:ps/replica:0/task:0 at " in worker.text(), worker.text()
 
 

@@ -41,7 +41,7 @@ def queue(nodes):
     return done.stdout.split("\n")[:-1]
 
 
-def wait_until(holds, what, seconds=30):
+def wait_until(holds, what, seconds=60):
     deadline = time.monotonic() + seconds
     while not holds():
         assert time.monotonic() < deadline, what()
@@ -194,7 +194,7 @@ def ends_at_once(nodes):
         job.wait_for("a second signal ends them at once")
         assert job.process.poll() is None, job.text()
         job.signal(signal.SIGINT)
-        assert job.finish(30) == 130, job.text()
+        assert job.finish(60) == 130, job.text()
     left_nothing(nodes)
     # Nobody reads what they print.
     done = nodes.run("bash", "-c", f"{TENON} launch --slurm -- sh -c 'while echo line; do sleep 0.05; done' | grep -m 1 line")
@@ -204,7 +204,7 @@ def ends_at_once(nodes):
         job.wait_for("queued and waiting for resources")
         assert len(queue(nodes)) == 1, queue(nodes)
         job.signal(signal.SIGINT)
-        assert job.finish(30) == 130, job.text()
+        assert job.finish(60) == 130, job.text()
     left_nothing(nodes)
 
 

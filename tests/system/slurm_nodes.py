@@ -93,7 +93,7 @@ class SlurmNodes:
         # The shell is the first process of its namespace; this one's child.
         self.shell = subprocess.run(["pgrep", "-P", str(self.daemons.pid)], capture_output=True, text=True,
                                     check=True).stdout.strip()
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 90
         while "3 idle" not in self.run("sinfo", "--noheader", "--format", "%D %T").stdout:
             assert time.monotonic() < deadline, self.run("sinfo").stdout + self.logs()
             time.sleep(0.2)

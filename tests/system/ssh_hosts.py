@@ -96,7 +96,7 @@ class SshHosts:
                 subprocess.run([*inside, *words.split()], check=True)
             node.stdin.write("\n")
             node.stdin.flush()
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         for host in HOSTS:
             while self.run(*self.ssh(), host, "true").returncode != 0:
                 assert time.monotonic() < deadline, self.run(*self.ssh(), host, "true")

@@ -157,7 +157,7 @@ def starts_that_fail(scene):
             scene.hosts.run(TENON, "launch", *arguments, *script)
         assert done.returncode == 1 and re.search(wanted, done.stderr), (arguments, ssh, done)
         assert time.monotonic() - begin < 30, (arguments, ssh)
-        scene.nothing_is_left(10)
+        scene.nothing_is_left(25)
     for program in ("/no/tenon", "no_such_program"):
         done = scene.run("--hosts", "h1:2", "--", program)
         assert done.returncode == 1 and f"(h1) cannot be started: h1: there is no program {program} that" in done.stderr, done
@@ -178,7 +178,7 @@ def first_failure(scene):
         "tenon: ABORTED: worker 1 (h3) ended with exit code 7; the other tasks are ended; all it has printed is in "
         f"{logs}/worker-1.log", "The last lines of worker 1 (h3):", *wanted]), done
     assert "[worker 1 (h3)] last" not in done.stdout and "[worker 1 (h3)] ended with exit code 7\n" in done.stdout, done
-    scene.nothing_is_left(5)
+    scene.nothing_is_left(25)
     done = scene.run("--ps", 0, "--hosts", "h1", *sh("exit 255"))
     assert "worker 0 (h1) ended with exit code 255; the other" in done.stderr, done
 
@@ -189,7 +189,7 @@ def killed_task_is_started_again(scene):
         if [ $worker = 1 ] && [ ! -e {mark} ]; then : >{mark}; sleep 1000 & kill -KILL $$; fi; echo done"""))
     assert re.search(r"^\[worker 1 \(h2\)\] was ended by signal 9\n(.*\n)*\[worker 1 \(h2\)\] started again, process \d+\n"
                      r"(.*\n)*\[worker 1 \(h2\)\] done\n", said, re.M), said
-    scene.nothing_is_left(5)
+    scene.nothing_is_left(25)
 
 
 def secrets_are_on_no_command_line(scene):
@@ -207,7 +207,7 @@ def secrets_are_on_no_command_line(scene):
         assert sum("read -r n && eval" in line for line in lines) >= 3, lines
         assert not any(min(tokens) in line for line in lines)
         job.process.send_signal(signal.SIGTERM)
-        assert job.finish(20) == 143, job.text()
+        assert job.finish(45) == 143, job.text()
     said = scene.succeeds("--hosts", "h1:2", "--", "sh", "-c", "echo token: $TENON_TOKEN.", "--insecure")
     assert said.count("] token: .\n") == 2, said
 
@@ -223,9 +223,9 @@ def whatever_ends_the_launcher(scene):
             if number == signal.SIGINT:  # which the child ignores
                 wait_until(lambda: job.text().count("] saved") == 4, job.text)
                 job.process.send_signal(number)
-            assert job.finish(20) == code, job.text()
+            assert job.finish(45) == code, job.text()
             assert job.text().count("] saved") == (0 if number == signal.SIGKILL else 4), job.text()
-        scene.nothing_is_left(10)
+        scene.nothing_is_left(25)
 
 
 def connection_that_is_lost(scene):
@@ -234,10 +234,10 @@ def connection_that_is_lost(scene):
         for process, command in scene.hosts.processes(servers=True).items():
             if "notty" in command:
                 os.kill(process, signal.SIGKILL)
-        assert job.finish(20) == 1, job.text()
+        assert job.finish(45) == 1, job.text()
         assert re.search(r"tenon: UNAVAILABLE: worker \d \((h\d)\): the connection to \1 is lost: .*; the other tasks are "
                          "ended", job.text()), job.text()
-    scene.nothing_is_left(10)
+    scene.nothing_is_left(25)
 
 
 if __name__ == "__main__":

@@ -49,7 +49,7 @@ class Network:
 
     def wait_until_a_step_runs(self, client):
         """The client's, at the parameter server."""
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 90
         status = ["ip", "netns", "exec", self.names["worker"], TENON, "status", f"grpc://{self.addresses['ps']}:2222"]
         while "1 step runs" not in run(*status).stdout:
             assert client.process.poll() is None and time.monotonic() < deadline, client.text()
