@@ -284,7 +284,7 @@ TEST(CollectivesTest, WhoDoesNotComeIsNamedAfterTheLimit) {
     EXPECT_THAT(std::string(Message(ends[static_cast<size_t>(r)])),
                 AllOf(HasSubstr("AllReduce 'loss' of float[]"), HasSubstr("rank 2")));
   }
-  EXPECT_LT(MachineClock().Now() - begin, std::chrono::seconds(4));
+  EXPECT_LT(MachineClock().Now() - begin, std::chrono::seconds(20));
 }
 
 TEST(CollectivesTest, WhoHasGoneIsNamedAtOnce) {
@@ -298,20 +298,23 @@ TEST(CollectivesTest, WhoHasGoneIsNamedAtOnce) {
     EXPECT_THAT(std::string(Message(ends[static_cast<size_t>(r)])),
                 AllOf(HasSubstr("'second'"), HasSubstr("rank 1 has gone")));
   }
-  EXPECT_LT(MachineClock().Now() - begin, std::chrono::seconds(10));
+  EXPECT_LT(MachineClock().Now() - begin, std::chrono::seconds(20));
 }
 
 TEST(CollectivesTest, AbortEndsAllRanks) {
+  std::atomic<bool> aborted{false};
   const auto ends = RunRanks(3, [&](Communicator& ranks) -> Status {
     if (ranks.rank() == 0) {
       std::jthread end([&] {
         MachineClock().SleepFor(std::chrono::milliseconds(200));
         ranks.Abort(Cancelled("the user has had enough"));
+        aborted = true;
       });
       return ranks.Run(Sum("never", Tensor::Scalar<float>(1))).status();
     }
     if (ranks.rank() == 1) return ranks.Run(Sum("never", Tensor::Scalar<float>(1))).status();
-    MachineClock().SleepFor(std::chrono::milliseconds(1500));
+    while (!aborted) MachineClock().SleepFor(std::chrono::milliseconds(10));
+    MachineClock().SleepFor(std::chrono::milliseconds(1300));
     return ranks.Run(Sum("never", Tensor::Scalar<float>(1))).status();
   });
   EXPECT_EQ(Message(ends[0]), "the user has had enough");
@@ -354,14 +357,21 @@ TEST(CollectivesTest, DataThatEndOnOneRankEndThoseOfAll) {
 /// A rank that comes to its end while another is far from a collective, and one that ends during
 /// its own.
 TEST(CollectivesTest, LateRanksHearOfTheEnd) {
-  ExpectAllOk(RunRanks(3, [](Communicator& ranks) -> Status {
+  std::atomic<bool> aborted{false};
+  ExpectAllOk(RunRanks(3, [&aborted](Communicator& ranks) -> Status {
     TENON_RETURN_IF_ERROR(ranks.Run(Sum("first", Tensor::Scalar<float>(1))).status());
     Status end;
     if (ranks.rank() == 0) {
-      std::jthread aborts([&ranks] { ranks.Abort(OutOfRange("the file is at its end")); });
+      std::jthread aborts([&] {
+        ranks.Abort(OutOfRange("the file is at its end"));
+        aborted = true;
+      });
       end = ranks.Run(Sum("second", Tensor::Scalar<float>(1))).status();
     } else {
-      if (ranks.rank() == 2) MachineClock().SleepFor(std::chrono::milliseconds(700));
+      if (ranks.rank() == 2) {
+        while (!aborted) MachineClock().SleepFor(std::chrono::milliseconds(10));
+        MachineClock().SleepFor(std::chrono::milliseconds(700));
+      }
       end = ranks.Run(Sum("second", Tensor::Scalar<float>(1))).status();
       if (Message(end) != "rank 0: the file is at its end") return end;
     }
@@ -396,7 +406,7 @@ TEST(CollectivesTest, WhoDoesNotBeginAnewIsNamed) {
         const Status end = ranks.BeginAnew(OutOfRange("no more rows"));
         return ranks.rank() == 0 ? ranks.BeginAnew(OutOfRange("no more rows")) : end;
       },
-      std::chrono::milliseconds(1000));
+      std::chrono::milliseconds(3000));
   EXPECT_TRUE(ends[1].ok()) << ends[1];
   EXPECT_EQ(ends[0].code(), StatusCode::kDeadlineExceeded);
   EXPECT_THAT(std::string(Message(ends[0])), HasSubstr("rank 1"));

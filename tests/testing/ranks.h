@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <functional>
 #include <map>
@@ -53,7 +54,8 @@ class MemoryStore final : public KeyValueStore {
 };
 
 /// Runs `body` on so many ranks, each a thread with a communicator over connections of Gloo, and
-/// gives how it ended on each. They join by the simulated devices that `device_of` gives, too.
+/// gives how it ended on each. They join by the simulated devices that `device_of` gives, too. A
+/// short `limit` does not bound how long they take to come together at first.
 inline std::vector<Status> RunRanks(int size,
                                     const std::function<Status(Communicator& ranks)>& body,
                                     std::chrono::milliseconds limit = std::chrono::seconds(30),
@@ -67,11 +69,13 @@ inline std::vector<Status> RunRanks(int size,
       CollectiveBackends backends;
       StreamDevice* const device = device_of ? device_of(rank) : nullptr;
       const auto join = [=](int64_t generation) -> StatusOr<CollectiveBackends> {
-        const RankOptions own = {.rank = rank,
-                                 .size = size,
-                                 .store = store.get(),
-                                 .generation = generation,
-                                 .start_limit = limit};
+        constexpr std::chrono::milliseconds kPatience = std::chrono::seconds(30);
+        const RankOptions own = {
+            .rank = rank,
+            .size = size,
+            .store = store.get(),
+            .generation = generation,
+            .start_limit = generation == 0 ? std::max(limit, kPatience) : limit};
         CollectiveBackends joined;
         TENON_ASSIGN_OR_RETURN(joined.host, JoinByGloo(own));
         if (device != nullptr) {

@@ -193,11 +193,17 @@ TEST(DeviceCollectivesTest, ARankWithoutMemoryEndsTheOthers) {
 
 TEST(DeviceCollectivesTest, ARankThatDoesNotComeIsNamed) {
   const Build sum = [](int) { return std::vector<Output>{HorovodAllreduce(Const(1.f) * 2.f)}; };
+  std::atomic<bool> ended{false};
   const auto ends = RunRanks(
       2,
       [&](Communicator& ranks) -> Status {
-        if (ranks.rank() == 0) return RunOn(ranks, sum).status();
-        MachineClock().SleepFor(std::chrono::milliseconds(1500));
+        if (ranks.rank() == 0) {
+          const Status end = RunOn(ranks, sum).status();
+          ended = true;
+          return end;
+        }
+        // It stays, and does nothing.
+        while (!ended) MachineClock().SleepFor(std::chrono::milliseconds(10));
         return OkStatus();
       },
       std::chrono::milliseconds(500), {}, DeviceOf);
