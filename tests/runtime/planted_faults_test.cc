@@ -5,9 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdlib>
-#include <thread>
+#include <semaphore>
 
 #include "tests/testing/simulated_device.h"
 #include "tests/testing/status_matchers.h"
@@ -28,6 +27,13 @@ class PlantedFaultTest : public ::testing::Test {
     }
     return std::string(Message(d_.device.Wait()));
   }
+  /// Makes what is queued there late: the kernel in front of it ends with GoOn().
+  void Hold(Stream stream) {
+    d_.driver.Launch(stream, {}, [this] { go_on_.acquire(); });
+  }
+  void GoOn() { go_on_.release(); }
+
+  std::binary_semaphore go_on_{0};
   SimulatedDevice d_;
 };
 
@@ -119,11 +125,10 @@ TEST_F(PlantedFaultTest, AHostTensorThatIsChangedBeforeItIsCopied) {
   Tensor host = Numbers(100);
   Tensor value = d_.New({100});
   d_.driver.WaitFor(Stream::kToDevice, Stream::kCompute);
-  // Whatever is in front of it makes it late.
-  d_.driver.Launch(Stream::kToDevice, {},
-                   [] { std::this_thread::sleep_for(std::chrono::milliseconds(50)); });
+  Hold(Stream::kToDevice);
   d_.driver.Copy(Stream::kToDevice, value.raw_data(), host.raw_data(), host.num_bytes());
   host.data<float>()[3] = 77;
+  GoOn();
   EXPECT_THAT(Found(),
               HasSubstr("the host has changed or freed 400 bytes before they were copied"));
 }
@@ -131,8 +136,7 @@ TEST_F(PlantedFaultTest, AHostTensorThatIsChangedBeforeItIsCopied) {
 TEST_F(PlantedFaultTest, AHostTensorThatIsFreedBeforeItIsCopied) {
   Tensor value = d_.New({100});
   d_.driver.WaitFor(Stream::kToDevice, Stream::kCompute);
-  d_.driver.Launch(Stream::kToDevice, {},
-                   [] { std::this_thread::sleep_for(std::chrono::milliseconds(50)); });
+  Hold(Stream::kToDevice);
   {
     const Tensor staged = Tensor::Allocate(d_.driver.pinned(), DType::kFloat, Shape{100}).value();
     std::copy_n(Numbers(100).data<float>(), 100, const_cast<float*>(staged.data<float>()));
@@ -141,6 +145,7 @@ TEST_F(PlantedFaultTest, AHostTensorThatIsFreedBeforeItIsCopied) {
   // The next one to stage something gets the same memory.
   Tensor next = Tensor::Allocate(d_.driver.pinned(), DType::kFloat, Shape{100}).value();
   std::fill_n(next.data<float>(), 100, 5.0f);
+  GoOn();
   EXPECT_THAT(Found(),
               HasSubstr("the host has changed or freed 400 bytes before they were copied"));
 }
@@ -180,10 +185,10 @@ TEST_F(PlantedFaultTest, AHostThatReadsTheResultOfACopyTooSoon) {
   Tensor host(DType::kFloat, {100});
   host.data<float>()[7] = 7;  // what it would find by chance
   d_.driver.WaitFor(Stream::kToHost, Stream::kCompute);
-  d_.driver.Launch(Stream::kToHost, {},
-                   [] { std::this_thread::sleep_for(std::chrono::milliseconds(50)); });
+  Hold(Stream::kToHost);
   d_.driver.Copy(Stream::kToHost, host.raw_data(), value.raw_data(), value.num_bytes());
   EXPECT_NE(host.data<float>()[7], 7);
+  GoOn();
   Found();
   EXPECT_EQ(host.data<float>()[7], 7);
 }
