@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 
-#include <chrono>
-
 #include "ops/array/array_ops.h"
 #include "ops/array/constants.h"
 #include "ops/control_flow/flow.h"
 #include "ops/math/operators.h"
 #include "ops/state/state_ops.h"
+#include "tests/testing/cpu_time.h"
 #include "tests/testing/graph_session.h"
 #include "tests/testing/status_matchers.h"
 
@@ -53,10 +52,10 @@ TEST(TemporaryVariableTest, ALoopsTurnsTakeNoLongerTheMoreThereWere) {
         return std::vector<Output>{v[0] + 1, next};
       })[1];
   const auto seconds = [&](int32_t n) {
-    const auto begin = std::chrono::steady_clock::now();
+    const CpuTime time;
     const auto found = s.Run({sum}, {}, {{turns.name(), Tensor::Scalar(n)}});
     EXPECT_TRUE(found.ok() && (*found)[0].scalar<float>() == static_cast<float>(n));
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    return time.seconds();
   };
   seconds(1);  // opens the session
   const double few = seconds(10000);
