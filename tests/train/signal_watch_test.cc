@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <csignal>
 #include <filesystem>
 #include <thread>
@@ -101,9 +102,11 @@ TEST(SignalWatchTest, ALoopThatDoesNotAskWhetherToStopIsEnded) {
 class SlowHook final : public SessionHook {
  public:
   Status AfterRun(const RunContext&, const RunValues&) override {
+    begun = true;
     std::this_thread::sleep_for(std::chrono::milliseconds(1500));
     return OkStatus();
   }
+  std::atomic<bool> begun{false};
 };
 
 TEST(SignalWatchTest, WhatAHookDoesAfterTheStepIsNotGivenUp) {
@@ -114,20 +117,21 @@ TEST(SignalWatchTest, WhatAHookDoesAfterTheStepIsNotGivenUp) {
   const GraphBuilding building(graph);
   const DeviceScope on_ps("/job:ps/task:0");
   Node* const train = AssignAdd(GlobalStep().ref(), 1).node;
+  const auto slow = std::make_shared<SlowHook>();
   Mutex mu;
   std::vector<std::string> lines;
   auto session =
       MonitoredTrainingSession::Start({.server = &cluster.at("worker", 0),
                                        .checkpoint_dir = folder.path,
-                                       .hooks = {std::make_shared<SlowHook>()},
+                                       .hooks = {slow},
                                        .interrupted_step_limit = std::chrono::milliseconds(400),
                                        .notice = [&](const std::string& line) {
                                          MutexLock lock(mu);
                                          lines.push_back(line);
                                        }});
   ASSERT_OK(session.status());
-  std::jthread signal([] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  std::jthread signal([&slow] {
+    while (!slow->begun) std::this_thread::sleep_for(std::chrono::milliseconds(10));
     std::raise(SIGTERM);
   });
   EXPECT_OK((*session)->Run({}, {}, {train}).status());
