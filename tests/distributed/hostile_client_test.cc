@@ -115,7 +115,7 @@ class HostileClientTest : public ::testing::Test {
   /// Waits until the process holds what it held before, but for `mebibytes`.
   void ExpectBack(const Holdings& before, int64_t mebibytes = 48) {
     EXPECT_TRUE(Answers());
-    const auto deadline = steady_clock::now() + std::chrono::seconds(kSanitized ? 60 : 20);
+    const auto deadline = steady_clock::now() + std::chrono::seconds(60);
     Holdings now;
     bool back = false;
     while (!back && steady_clock::now() < deadline) {
@@ -133,7 +133,7 @@ class HostileClientTest : public ::testing::Test {
   }
 
   void ExpectNoReceives() {
-    const auto deadline = steady_clock::now() + std::chrono::seconds(20);
+    const auto deadline = steady_clock::now() + std::chrono::seconds(60);
     while (server_->Describe().find("receives that wait: 0") == std::string::npos) {
       ASSERT_LT(steady_clock::now(), deadline) << server_->Describe();
       std::this_thread::sleep_for(milliseconds(20));
@@ -275,7 +275,7 @@ TEST_F(HostileClientTest, TenThousandSessionsThatNobodyCloses) {
   }
   EXPECT_GT(refused, 0);
   // The limit holds until those that are idle have been closed.
-  const auto deadline = steady_clock::now() + std::chrono::seconds(15);
+  const auto deadline = steady_clock::now() + std::chrono::seconds(60);
   while (server_->Describe().find("\nsession ") != std::string::npos) {
     ASSERT_LT(steady_clock::now(), deadline);
     std::this_thread::sleep_for(milliseconds(50));

@@ -140,7 +140,7 @@ TEST_F(ServerTest, ARestartedParameterServerAborts) {
   cluster_->StartOne("ps", 0);
   Status status;
   // The channel needs a moment to connect again.
-  for (int i = 0; i < 50; ++i) {
+  for (int i = 0; i < 300; ++i) {
     status = Value("minus").status();
     if (status.code() != StatusCode::kUnavailable) break;
     std::this_thread::sleep_for(milliseconds(100));

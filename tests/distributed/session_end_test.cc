@@ -18,6 +18,7 @@
 #include "proto/master.pb.h"
 #include "tests/distributed/cluster_fixture.h"
 #include "tests/distributed/raw_client.h"
+#include "tests/testing/cpu_time.h"
 #include "tests/testing/gives.h"
 
 namespace tenon {
@@ -96,7 +97,7 @@ void BuildLoop(Output limit) {
 
 /// Returns when `server` says that nobody has a session there; false when it never does.
 bool HasNoSessions(Server& server) {
-  const auto deadline = steady_clock::now() + std::chrono::seconds(10);
+  const auto deadline = steady_clock::now() + std::chrono::seconds(60);
   while (steady_clock::now() < deadline) {
     const std::string text = server.Describe();
     if (text.find("\nsession ") == std::string::npos &&
@@ -110,7 +111,7 @@ bool HasNoSessions(Server& server) {
 }
 
 /// Returns when `server` says `text` of itself; false when it does not within the limit.
-bool Says(Server& server, const std::string& text, milliseconds limit = std::chrono::seconds(5)) {
+bool Says(Server& server, const std::string& text, milliseconds limit = std::chrono::seconds(60)) {
   const auto deadline = steady_clock::now() + limit;
   while (server.Describe().find(text) == std::string::npos) {
     if (steady_clock::now() > deadline) {
@@ -148,7 +149,7 @@ TEST_F(SessionEndTest, AServerThatEndsGivesUpWaitingForOtherTasks) {
   });
   const auto begin = steady_clock::now();
   EXPECT_THAT(worker().MakeSession(graph_), IsError(StatusCode::kCancelled, "ends"));
-  EXPECT_LT(steady_clock::now() - begin, milliseconds(3000));
+  EXPECT_LT(steady_clock::now() - begin, std::chrono::seconds(15));
 }
 
 TEST_F(SessionEndTest, AClientThatGivesUpOpeningASessionLeavesNone) {
@@ -169,7 +170,7 @@ TEST_F(SessionEndTest, AStepThatWaitsForAnExtensionIsGivenUpWithoutIt) {
   for (int i = 0; i < kSteps; ++i) Const(1.0f, {.name = StrCat("c", i)});
   RawMaster master(worker());
   ASSERT_TRUE(master.CreateSession(graph_).ok());
-  ASSERT_TRUE(Says(worker(), "; calls: 0;", std::chrono::seconds(10)));
+  ASSERT_TRUE(Says(worker(), "; calls: 0;"));
   Graph more(AllOps());
   const GraphBuilding building_more(more);
   {
@@ -178,7 +179,7 @@ TEST_F(SessionEndTest, AStepThatWaitsForAnExtensionIsGivenUpWithoutIt) {
   }
   std::jthread extender(
       [&] { EXPECT_FALSE(RawMaster(worker()).ExtendSession(master.session(), more).ok()); });
-  ASSERT_TRUE(Says(worker(), "; calls: 1;", std::chrono::seconds(10)));
+  ASSERT_TRUE(Says(worker(), "; calls: 1;"));
   // The first steps may still be faster than the extension.
   grpc::Status status;
   for (int i = 0; i < kSteps && status.ok(); ++i) {
@@ -292,12 +293,12 @@ TEST_F(SessionEndTest, ManyEqualFetchesAreNoWork) {
   StartCluster(0, 1);
   Const(1.0f, {.name = "c"});
   Open(worker());
-  const auto begin = steady_clock::now();
+  const testing::CpuTime time;
   constexpr size_t kFetches = kSanitized ? 3000 : 30'000;
   const auto values = session_->Run({}, std::vector<std::string>(kFetches, "c"));
   ASSERT_OK(values);
   EXPECT_EQ(values->size(), kFetches);
-  EXPECT_LT(steady_clock::now() - begin, std::chrono::seconds(15));
+  EXPECT_LT(time.seconds(), 15);
 }
 
 TEST_F(SessionEndTest, AResetByOneMasterIsSeenByTheSessionsOfOthers) {
@@ -322,11 +323,11 @@ TEST_F(SessionEndTest, AResetByOneMasterIsSeenByTheSessionsOfOthers) {
 
 TEST_F(SessionEndTest, AnIdleSessionIsClosedAndItsWorkerSessionsToo) {
   ServerLimits limits;
-  limits.session_timeout = std::chrono::seconds(1);
+  limits.session_timeout = std::chrono::seconds(3);
   StartCluster(1, 1, limits);
   BuildVariable();
   Open(worker());
-  for (int i = 0; i < 4; ++i) {  // longer than the limit, but never idle for so long
+  for (int i = 0; i < 10; ++i) {  // longer than the limit, but never idle for so long
     ASSERT_OK(RunNode("init"));
     std::this_thread::sleep_for(milliseconds(400));
   }
@@ -382,14 +383,14 @@ TEST_F(SessionEndTest, StepsThatNeverEndLeaveTimeForOthers) {
   Mul(Const({2.0f, 3.0f}), 5.0f, {.name = "product"});
   auto session = MakeRemoteSession(worker().target(), other);
   ASSERT_OK(session);
-  const auto begin = steady_clock::now();
+  const testing::CpuTime time;
   for (int i = 0; i < 10; ++i) {
     const auto product = (*session)->Run({}, {"product"});
     ASSERT_OK(product);
     EXPECT_EQ((*product)[0].flat<float>()[1], 15);
   }
-  // Each run waits a few times, for the turns of four steps.
-  EXPECT_LT(steady_clock::now() - begin, std::chrono::seconds(kSanitized ? 60 : 10));
+  // Each run waits a few times, for the turns of four steps. Both threads work all the time.
+  EXPECT_LT(time.seconds(), kSanitized ? 120 : 20);
 }
 
 TEST_F(SessionEndTest, ShutdownWaitsThoughAnotherThreadShutsDownToo) {

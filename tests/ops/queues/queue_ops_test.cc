@@ -75,7 +75,7 @@ class QueueOpsTest : public ::testing::Test {
   template <typename Fn>
   auto Meanwhile(Fn fn) {
     auto result = std::async(std::launch::async, fn);
-    std::this_thread::sleep_for(30ms);
+    std::this_thread::sleep_for(200ms);
     return result;
   }
   template <typename Future>
