@@ -64,6 +64,14 @@ Output Sum(int i, int size, int group, int instance, float timeout_seconds = 0) 
                             Const(instance), {}, "Add", "Id", {.timeout_seconds = timeout_seconds});
 }
 
+/// Returns when a step runs at the server, and has had time to come to its collective.
+void WaitForAStep(Server& server) {
+  for (int i = 0; i < 1000 && server.Describe().find("; steps: 0;") != std::string::npos; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+}
+
 /// Runs `build` once on the first device of each worker, by one session.
 StatusOr<std::vector<Tensor>> RunOnWorkers(TestCluster& cluster, int workers, const Build& build) {
   std::vector<std::string> devices;
@@ -261,7 +269,7 @@ TEST(TaskGroupsTest, ADeathEndsTheOthersStep) {
   Status end;
   {
     const std::jthread client([&] { end = step(0); });
-    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    WaitForAStep(cluster.at("worker", 0));
     cluster.Stop("worker", 1);
   }
   EXPECT_FALSE(end.ok());
@@ -287,7 +295,7 @@ TEST(TaskGroupsTest, AFailureBeforeItsPartEndsTheOthersStep) {
     Status other;
     {
       const std::jthread client([&] { patient = run(0, false).status(); });
-      if (fails) std::this_thread::sleep_for(std::chrono::milliseconds(100));
+      if (fails) WaitForAStep(cluster.at("worker", 0));
       other = run(1, fails).status();
     }
     EXPECT_EQ(patient.code(), other.code()) << patient << ", " << other;
