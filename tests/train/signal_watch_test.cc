@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "data/files/file.h"
+#include "ops/array/constants.h"
 #include "ops/control_flow/control_flow_ops.h"
 #include "ops/math/operators.h"
 #include "ops/queues/queues_ops.h"

@@ -102,7 +102,7 @@ TrainedModel Lstm() {
   return {x, Tensor::Zeros(DType::kFloat, {4, 10, 3}), Mean(Square(outputs))};
 }
 
-/// Of a step that trains the model, the least of some.
+/// The allocations of a step that trains the model, the least of some steps.
 int64_t AllocationsOfStep(TrainedModel (*build)()) {
   Graph graph(AllOps());
   const GraphBuilding building(graph);

@@ -19,11 +19,10 @@
 namespace tenon::testing {
 namespace {
 
-using ::testing::Each;
 using namespace std::chrono_literals;
+
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
-using ::testing::UnorderedElementsAre;
 
 const DTypeVector kOneFloat = {DType::kFloat};
 const std::vector<PartialShape> kScalars = {Shape{}};
