@@ -144,7 +144,7 @@ def failures(tf, ops, servers, config):
     }
     for text, build in cases.items():
         found = error_of(tf, target, config, build)
-        # None is the DeadlineExceededError of the step. Whoever comes as one of another number makes the group anew.
+        # The step's own DeadlineExceededError is none of these. Whoever comes as one of another number makes the group anew.
         kinds = ("InvalidArgumentError", "AbortedError" if text == "as one of " else "InvalidArgumentError")
         assert text.strip() in found and found.startswith(kinds), (text, found)
         assert [v[0] for v in run_program(tf, target, config, good)] == [10.] * MEMBERS, text

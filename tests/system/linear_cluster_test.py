@@ -158,7 +158,7 @@ def deaths(folder):
     with task(0, addresses, *command, out) as chief, task(1, addresses, *command, out) as second:
         wait_for_a_pass(chief, out)
         second.process.kill()
-        second.finish()  # until then the port is its own
+        second.finish()  # the port is free when the process has gone
         with task(1, addresses, *command, out) as returned:
             assert chief.finish() == 0, chief.text()
             assert returned.finish() == 0, returned.text()

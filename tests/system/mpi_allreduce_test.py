@@ -65,7 +65,7 @@ class Scenes:
                 os.kill(ranks_of(folder)[victim], signal.SIGKILL)
                 begin = time.monotonic()
                 assert mpirun.finish(60) != 0, mpirun.text()
-                assert time.monotonic() - begin < 40, mpirun.text()  # and not when ranks give up, after minutes
+                assert time.monotonic() - begin < 40, mpirun.text()  # ranks give up after a minute
             wait_until_gone(folder, 20)
 
     def one_that_hangs(self, folder):

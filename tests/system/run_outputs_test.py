@@ -207,7 +207,7 @@ def interrupted_in_a_step(folder):
         wait_until(lambda: catches(process.pid, signal.SIGINT), process)
         time.sleep(1)  # in which the step begins
         process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=60)  # and not when the step ends, after hours
+        _, said = process.communicate(timeout=60)  # the step would take hours
     assert process.returncode == 130 and "stopped by SIGINT after 0 steps" in said, said
 
 

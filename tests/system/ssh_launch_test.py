@@ -223,7 +223,7 @@ def whatever_ends_the_launcher(scene):
             if number == signal.SIGINT:  # which the child ignores
                 wait_until(lambda: job.text().count("] saved") == 4, job.text)
                 job.process.send_signal(number)
-            assert job.finish(45) == code, job.text()
+            assert job.finish(25) == code, job.text()
             assert job.text().count("] saved") == (0 if number == signal.SIGKILL else 4), job.text()
         scene.nothing_is_left(25)
 

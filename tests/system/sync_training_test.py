@@ -78,7 +78,7 @@ def one_is_killed(data):
             for i in (0, 1):
                 job.expect_trained(i)
             silent = re.search(r"worker 2 has given no sign of life for (\d+) s; workers 0, 1 go on", job.workers[0].text())
-            # Its limit is 10 s, before which nobody is given up. A chief on a busy machine sees it later.
+            # The limit is 10 s, before which nobody is given up. A chief on a busy machine sees it later.
             assert silent and 10 <= int(silent[1]) < 30, job.text()
             job.expect_end(100, ps_code=1)
             assert "task:2" in job.ps.text(), job.ps.text()

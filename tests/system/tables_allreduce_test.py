@@ -24,7 +24,7 @@ MPIRUNS = {"Open MPI": [OPEN_MPI[0], "--bind-to", "none", *OPEN_MPI[1:]], "MPICH
 ROWS = 8000
 # How near areas are.
 APART, FROM_BEST = .001, .003
-SECONDS = 60  # for a job that cannot begin: ranks that wait for others give up after minutes
+SECONDS = 50  # for a job that cannot begin: ranks that wait for others give up after 60
 
 
 def mpiruns():

@@ -35,7 +35,7 @@ def check(name, most_tokens, least_accuracy):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         # It reads share/mnist.
         text = subprocess.run([os.path.join(programs, name), folder], cwd=outside_project.SOURCE,
-                              stdout=subprocess.PIPE, text=True, check=True, timeout=600).stdout
+                              stdout=subprocess.PIPE, text=True, check=True, timeout=200).stdout
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
     # Processors' time: what else runs lengthens that of a clock.
     seconds = after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime

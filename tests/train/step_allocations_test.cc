@@ -7,9 +7,12 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <new>
+#include <vector>
 
 #include "core/base/sanitizers.h"
 #include "core/build/building.h"
@@ -49,25 +52,28 @@ int FindOneDnn(dl_phdr_info* library, size_t, void*) {
   return 1;
 }
 
+}  // namespace
+
+#if !TENON_ADDRESS_SANITIZER && !TENON_THREAD_SANITIZER
+namespace {
 void* CountedNew(std::size_t bytes, std::size_t alignment, const void* caller) {
   const auto from = reinterpret_cast<uintptr_t>(caller);
   if (from < one_dnn.begin || from >= one_dnn.end) {
     allocations.fetch_add(1, std::memory_order_relaxed);
   }
+  if (bytes > PTRDIFF_MAX) throw std::bad_alloc();
   const std::size_t rounded = (std::max<std::size_t>(bytes, 1) + alignment - 1) / alignment;
   void* const memory = std::aligned_alloc(alignment, rounded * alignment);
   if (memory == nullptr) throw std::bad_alloc();
   return memory;
 }
-
 }  // namespace
 
-#if !TENON_ADDRESS_SANITIZER && !TENON_THREAD_SANITIZER
-// The other forms of new and delete come to these.
-void* operator new(std::size_t bytes) {
+// The standard library's other forms of new and delete call these.
+[[gnu::noinline]] void* operator new(std::size_t bytes) {
   return CountedNew(bytes, alignof(std::max_align_t), __builtin_return_address(0));
 }
-void* operator new(std::size_t bytes, std::align_val_t alignment) {
+[[gnu::noinline]] void* operator new(std::size_t bytes, std::align_val_t alignment) {
   return CountedNew(bytes, static_cast<std::size_t>(alignment), __builtin_return_address(0));
 }
 void operator delete(void* memory) noexcept { std::free(memory); }
@@ -113,6 +119,7 @@ int64_t AllocationsOfStep(TrainedModel (*build)()) {
   EXPECT_OK(graph.error());
   LocalSessionOptions options;
   options.threads = 1;
+  options.devices.gpus = 0;
   auto session = MakeLocalSession(graph, options);
   EXPECT_OK(session.status());
   EXPECT_OK((*session)->Run({}, {}, {init}).status());
@@ -128,26 +135,19 @@ int64_t AllocationsOfStep(TrainedModel (*build)()) {
   return least;
 }
 
-/// What is less than `recorded` is to be recorded, and more needs a reason.
-void ExpectAllocations(TrainedModel (*build)(), int64_t recorded) {
-  const int64_t counted = AllocationsOfStep(build);
-  EXPECT_LE(counted, recorded + recorded / 20);
-  EXPECT_GE(counted, recorded - recorded / 20);
-}
-
 class StepAllocationsTest : public ::testing::Test {
  protected:
   void SetUp() override {
     if (kSanitized) GTEST_SKIP() << "a sanitizer has its own operator new";
     if (one_dnn.end == 0) dl_iterate_phdr(FindOneDnn, nullptr);
+    if (one_dnn.end == 0) GTEST_SKIP() << "oneDNN is no shared library, whose calls could be told";
   }
 };
 
-TEST_F(StepAllocationsTest, OfAPerceptron) { ExpectAllocations(Mlp, 18); }
-
-TEST_F(StepAllocationsTest, OfARecurrentNetwork) { ExpectAllocations(Lstm, 286); }
-
-// The layouts between which oneDNN's convolutions translate depend on the processor.
+// Each limit is a tenth above the count of today, for compilers that count otherwise: 18, 286 and
+// 54. The layouts between which oneDNN's convolutions translate depend on the processor.
+TEST_F(StepAllocationsTest, OfAPerceptron) { EXPECT_LE(AllocationsOfStep(Mlp), 20); }
+TEST_F(StepAllocationsTest, OfARecurrentNetwork) { EXPECT_LE(AllocationsOfStep(Lstm), 315); }
 TEST_F(StepAllocationsTest, OfAConvolutionalNetwork) {
   EXPECT_LE(AllocationsOfStep(Convolutional), 70);
 }

@@ -111,7 +111,7 @@ TEST(SyncReplicasTest, ABackupWorkerMakesUpForASlowOne) {
   training.steps = 10;
   training.sync.total_num_replicas = 3;
   training.sync.replicas_to_aggregate = 2;
-  training.delay[1] = milliseconds(1500);  // in which a busy machine makes a step, too
+  training.delay[1] = milliseconds(1500);  // long enough for a step of a busy machine
   const auto begin = std::chrono::steady_clock::now();
   const auto outcomes = Train(training, 1);
   EXPECT_LT(std::chrono::steady_clock::now() - begin, seconds(20));

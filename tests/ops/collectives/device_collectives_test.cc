@@ -202,7 +202,7 @@ TEST(DeviceCollectivesTest, ARankThatDoesNotComeIsNamed) {
           ended = true;
           return end;
         }
-        // It stays, and does nothing.
+        // The rank stays, and does nothing.
         while (!ended) MachineClock().SleepFor(std::chrono::milliseconds(10));
         return OkStatus();
       },
