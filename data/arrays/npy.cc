@@ -4,22 +4,62 @@
 #include <algorithm>
 
 #include "data/arrays/npy_format.h"
+#include "data/files/byte_stream.h"
 #include "data/files/file.h"
 
 namespace tenon {
 
-StatusOr<Tensor> ParseNpy(std::string_view content) {
-  TENON_ASSIGN_OR_RETURN(const uint64_t begin, NpyElementsBegin(content));
-  if (begin > content.size()) return DataLoss("the .npy header is cut short");
-  TENON_ASSIGN_OR_RETURN(const NpyHeader header, ParseNpyHeader(content.substr(0, begin)));
-  const std::string_view data = content.substr(begin);
+namespace {
+
+/// Reads into a new tensor as many bytes as it has. Looks now and then whether that was cancelled.
+StatusOr<Tensor> ReadElements(ByteSource& source, DType dtype, const Shape& shape,
+                              const FileContext& context) {
+  constexpr size_t kPiece = 16 << 20;
+  TENON_ASSIGN_OR_RETURN(Tensor t, Tensor::Allocate(CpuAllocator(), dtype, shape));
+  auto* const out = static_cast<char*>(t.raw_data());
+  const size_t bytes = t.num_bytes();
+  for (size_t done = 0; done < bytes;) {
+    TENON_RETURN_IF_ERROR(context.CheckCancelled());
+    const size_t piece = std::min(bytes - done, kPiece);
+    TENON_ASSIGN_OR_RETURN(const size_t n, source.Read(piece, out + done));
+    if (n < piece) return DataLoss("found ", done + n, " bytes of elements, wanted ", bytes);
+    done += n;
+  }
+  return t;
+}
+
+/// The array of the `size` bytes that `source` gives. Numbers go straight to where they belong.
+StatusOr<Tensor> ReadArray(ByteSource& source, uint64_t size, const FileContext& context) {
+  std::string start(std::min<uint64_t>(kNpyPreambleBytes, size), '\0');
+  TENON_ASSIGN_OR_RETURN(const size_t found, source.Read(start.size(), start.data()));
+  TENON_ASSIGN_OR_RETURN(const uint64_t begin,
+                         NpyElementsBegin(std::string_view(start).substr(0, found)));
+  if (begin > size) return DataLoss("the .npy header is cut short");
+  if (begin < start.size()) return InvalidArgument("not an .npy file");
+  std::string rest;
+  TENON_RETURN_IF_ERROR(ReadExactly(source, begin - start.size(), &rest));
+  TENON_ASSIGN_OR_RETURN(const NpyHeader header, ParseNpyHeader(start + rest));
   const auto n = static_cast<uint64_t>(header.shape.num_elements());
-  TENON_ASSIGN_OR_RETURN(const uint64_t wanted, NpyElementBytes(header, n, content.size()));
-  if (wanted != data.size()) {
-    return DataLoss("found ", data.size(), " bytes of elements, wanted ", n, " of ",
+  TENON_ASSIGN_OR_RETURN(const uint64_t wanted, NpyElementBytes(header, n, size));
+  if (wanted != size - begin) {
+    return DataLoss("found ", size - begin, " bytes of elements, wanted ", n, " of ",
                     header.item_bytes, " bytes for shape ", header.shape.ToString());
   }
-  return MakeNpyTensor(header, data);
+  if (!header.is_text() && !(header.column_major && header.shape.rank() > 1)) {
+    TENON_ASSIGN_OR_RETURN(Tensor t, ReadElements(source, header.dtype, header.shape, context));
+    NormaliseNpyNumbers(header, static_cast<char*>(t.raw_data()), wanted);
+    return t;
+  }
+  // The tensor counts its memory, and refuses when there is not enough.
+  const Shape bytes = {static_cast<int64_t>(wanted)};
+  TENON_ASSIGN_OR_RETURN(const Tensor buffer, ReadElements(source, DType::kUInt8, bytes, context));
+  return MakeNpyTensor(header, {static_cast<const char*>(buffer.raw_data()), wanted});
+}
+
+}  // namespace
+
+StatusOr<Tensor> ParseNpy(std::string_view content) {
+  return ReadArray(*MakeSource(content, Compression::kNone), content.size(), {});
 }
 
 StatusOr<std::string> FormatNpy(const Tensor& tensor) {
@@ -51,8 +91,10 @@ StatusOr<std::string> FormatNpy(const Tensor& tensor) {
 }
 
 StatusOr<Tensor> ReadNpy(const std::string& path, const FileContext& context) {
-  TENON_ASSIGN_OR_RETURN(const std::string content, ReadFileToString(path, context));
-  StatusOr<Tensor> tensor = ParseNpy(content);
+  TENON_ASSIGN_OR_RETURN(std::unique_ptr<InputFile> file, OpenInput(path, context));
+  const auto size = static_cast<uint64_t>(file->size());
+  const auto source = MakeSource(std::move(file), Compression::kNone);
+  StatusOr<Tensor> tensor = ReadArray(*source, size, context);
   if (!tensor.ok()) return Annotate(tensor.status(), StrCat("'", path, "'"));
   return tensor;
 }
@@ -64,10 +106,10 @@ Status WriteNpy(const std::string& path, const Tensor& tensor, const FileContext
 }
 
 StatusOr<NpzReader> NpzReader::Open(const std::string& path, const FileContext& context) {
-  TENON_ASSIGN_OR_RETURN(std::string content, ReadFileToString(path, context));
-  StatusOr<ZipReader> zip = ZipReader::Open(std::move(content));
+  TENON_ASSIGN_OR_RETURN(std::unique_ptr<InputFile> file, OpenInput(path, context));
+  StatusOr<ZipReader> zip = ZipReader::Open(std::move(file));
   if (!zip.ok()) return Annotate(zip.status(), StrCat("'", path, "'"));
-  return NpzReader(path, *std::move(zip));
+  return NpzReader(path, *std::move(zip), context);
 }
 
 std::vector<std::string> NpzReader::names() const {
@@ -84,9 +126,9 @@ StatusOr<Tensor> NpzReader::Read(std::string_view name) const {
     return NotFound("'", path_, "' has no array '", name, "'; it has ", Join(names(), ", "));
   }
   const std::string where = StrCat("'", path_, "', array '", name, "'");
-  StatusOr<std::string> content = zip_.Read(*member);
-  if (!content.ok()) return Annotate(content.status(), where);
-  StatusOr<Tensor> tensor = ParseNpy(*content);
+  const auto source = zip_.Stream(*member);
+  if (!source.ok()) return Annotate(source.status(), where);
+  StatusOr<Tensor> tensor = ReadArray(**source, member->size, context_);
   if (!tensor.ok()) return Annotate(tensor.status(), where);
   return tensor;
 }

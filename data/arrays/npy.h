@@ -98,19 +98,23 @@ class NpyWriter {
   uint64_t end_ = 0;
 };
 
-/// An .npz file. Thread-safe.
+/// An .npz file, of which memory holds what is read alone. Thread-safe.
 class NpzReader {
  public:
+  /// What `context` refers to outlives the reader.
   static StatusOr<NpzReader> Open(const std::string& path, const FileContext& context = {});
   /// The names of the arrays, without ".npy", in the order of the file.
   std::vector<std::string> names() const;
-  /// NotFound, listing what is there, when there is none of that name.
+  /// NotFound, listing what is there, when there is none of that name; DataLoss when the bytes are
+  /// not those that were written.
   StatusOr<Tensor> Read(std::string_view name) const;
 
  private:
-  NpzReader(std::string path, ZipReader zip) : path_(std::move(path)), zip_(std::move(zip)) {}
+  NpzReader(std::string path, ZipReader zip, const FileContext& context)
+      : path_(std::move(path)), zip_(std::move(zip)), context_(context) {}
   std::string path_;
   ZipReader zip_;
+  FileContext context_;
 };
 
 /// Writes arrays by name, deflated when `compress`.

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "data/files/byte_stream.h"
 #include "data/files/memory_claim.h"
 
 namespace tenon {
@@ -33,10 +34,70 @@ void Put(std::string* out, Ts... values) {
   (out->append(reinterpret_cast<const char*>(&values), sizeof(values)), ...);
 }
 
-uint32_t Crc32(std::string_view data) {
+uint32_t Crc32(std::string_view data, uint32_t before = 0) {
   return static_cast<uint32_t>(
-      crc32_z(0, reinterpret_cast<const Bytef*>(data.data()), data.size()));
+      crc32_z(before, reinterpret_cast<const Bytef*>(data.data()), data.size()));
 }
+
+/// A part of a file.
+class RangeSource final : public ByteSource {
+ public:
+  RangeSource(std::shared_ptr<const InputFile> file, uint64_t offset, uint64_t size)
+      : file_(std::move(file)), offset_(offset), left_(size) {}
+
+  StatusOr<size_t> Read(size_t size, char* out) override {
+    size = static_cast<size_t>(std::min<uint64_t>(size, left_));
+    if (size == 0) return 0;
+    TENON_ASSIGN_OR_RETURN(const size_t n, file_->ReadAt(static_cast<int64_t>(offset_), size, out));
+    offset_ += n;
+    left_ -= n;
+    return n;
+  }
+  int64_t Bound() const override { return static_cast<int64_t>(left_); }
+
+ private:
+  const std::shared_ptr<const InputFile> file_;
+  uint64_t offset_, left_;
+};
+
+/// The content of a member, whose checksum it compares at the end.
+class MemberSource final : public ByteSource {
+ public:
+  MemberSource(std::unique_ptr<ByteSource> from, const ZipReader::Member& member)
+      : from_(std::move(from)), name_(member.name), wanted_(member.crc32), left_(member.size) {}
+
+  StatusOr<size_t> Read(size_t size, char* out) override {
+    // So many bytes are in a cache still when the checksum reads them.
+    constexpr size_t kPiece = 256 << 10;
+    size_t done = 0;
+    while (done < size && left_ > 0) {
+      const auto piece = static_cast<size_t>(std::min<uint64_t>({size - done, kPiece, left_}));
+      TENON_ASSIGN_OR_RETURN(const size_t n, from_->Read(piece, out + done));
+      if (n < piece) return Damaged();
+      found_ = Crc32({out + done, n}, found_);
+      done += n;
+      left_ -= n;
+    }
+    if (left_ == 0 && !ended_) {
+      char more;
+      TENON_ASSIGN_OR_RETURN(const size_t n, from_->Read(1, &more));
+      if (n > 0 || found_ != wanted_) return Damaged();
+      ended_ = true;
+    }
+    return done;
+  }
+  int64_t Bound() const override { return static_cast<int64_t>(left_); }
+
+ private:
+  Status Damaged() const { return DataLoss("member '", name_, "' of the ZIP archive is damaged"); }
+
+  const std::unique_ptr<ByteSource> from_;
+  const std::string name_;
+  const uint32_t wanted_;
+  uint32_t found_ = 0;
+  uint64_t left_;
+  bool ended_ = false;
+};
 
 /// Replaces the sizes that do not fit in 32 bits by those of the ZIP64 extra field.
 bool ApplyZip64(std::string_view extra, ZipReader::Member* m) {
@@ -57,55 +118,75 @@ bool ApplyZip64(std::string_view extra, ZipReader::Member* m) {
   return true;
 }
 
+/// Bytes [begin, end) of a file that had as many.
+StatusOr<std::string> ReadRange(const InputFile& file, uint64_t begin, uint64_t end) {
+  std::string bytes(end - begin, '\0');
+  TENON_ASSIGN_OR_RETURN(const size_t n,
+                         file.ReadAt(static_cast<int64_t>(begin), bytes.size(), bytes.data()));
+  if (n < bytes.size()) return DataLoss("the file became shorter while it was read");
+  return bytes;
+}
+
 }  // namespace
 
-StatusOr<ZipReader> ZipReader::Open(std::string content) {
-  ZipReader reader;
-  reader.content_ = std::move(content);
+StatusOr<ZipReader> ZipReader::Open(std::shared_ptr<const InputFile> file) {
+  ZipReader reader(std::move(file));
   TENON_RETURN_IF_ERROR(reader.ReadDirectory());
   return reader;
 }
 
 Status ZipReader::ReadDirectory() {
-  const std::string_view bytes = content_;
+  const auto size = static_cast<uint64_t>(std::max<int64_t>(file_->size(), 0));
   // The end record is last, but for a comment of at most 65535 bytes.
-  size_t end = std::string_view::npos;
-  for (size_t back = kEndBytes; back <= bytes.size() && back <= kEndBytes + 65535; ++back) {
-    if (Get<uint32_t>(bytes, bytes.size() - back) == kEndMark) {
-      end = bytes.size() - back;
+  const uint64_t tail_begin = size - std::min<uint64_t>(size, kLocatorBytes + kEndBytes + 65535);
+  TENON_ASSIGN_OR_RETURN(const std::string tail, ReadRange(*file_, tail_begin, size));
+  size_t end = std::string::npos;  // in the tail
+  for (size_t back = kEndBytes; back <= tail.size() && back <= kEndBytes + 65535; ++back) {
+    if (Get<uint32_t>(tail, tail.size() - back) == kEndMark) {
+      end = tail.size() - back;
       break;
     }
   }
-  if (end == std::string_view::npos) return DataLoss("not a ZIP archive, or it is cut short");
-  uint64_t count = Get<uint16_t>(bytes, end + 10);
-  uint64_t at = Get<uint32_t>(bytes, end + 16);
-  if (end >= kLocatorBytes && Get<uint32_t>(bytes, end - kLocatorBytes) == kLocator64Mark) {
-    const auto end64 = Get<uint64_t>(bytes, end - kLocatorBytes + 8);
-    if (end64 > end || end - end64 < kEnd64Bytes || Get<uint32_t>(bytes, end64) != kEnd64Mark) {
-      return DataLoss("the ZIP64 end record is damaged");
-    }
-    count = Get<uint64_t>(bytes, end64 + 32);
-    at = Get<uint64_t>(bytes, end64 + 48);
+  if (end == std::string::npos) return DataLoss("not a ZIP archive, or it is cut short");
+  const uint64_t directory_end = tail_begin + end;
+  uint64_t count = Get<uint16_t>(tail, end + 10);
+  uint64_t at = Get<uint32_t>(tail, end + 16);
+  if (end >= kLocatorBytes && Get<uint32_t>(tail, end - kLocatorBytes) == kLocator64Mark) {
+    const Status damaged = DataLoss("the ZIP64 end record is damaged");
+    const auto end64 = Get<uint64_t>(tail, end - kLocatorBytes + 8);
+    if (end64 > directory_end || directory_end - end64 < kEnd64Bytes) return damaged;
+    TENON_ASSIGN_OR_RETURN(const std::string record, ReadRange(*file_, end64, end64 + kEnd64Bytes));
+    if (Get<uint32_t>(record, 0) != kEnd64Mark) return damaged;
+    count = Get<uint64_t>(record, 32);
+    at = Get<uint64_t>(record, 48);
   }
+  if (count == 0) return OkStatus();
+  if (at > directory_end) return DataLoss("entry 0 of the ZIP directory is damaged");
+  MemoryClaim claim;
+  TENON_RETURN_IF_ERROR(claim.GrowTo(directory_end - at));
+  TENON_ASSIGN_OR_RETURN(const std::string directory, ReadRange(*file_, at, directory_end));
+  return AddMembers(directory, count);
+}
+
+Status ZipReader::AddMembers(std::string_view directory, uint64_t count) {
   for (uint64_t i = 0; i < count; ++i) {
     const Status damaged = DataLoss("entry ", i, " of the ZIP directory is damaged");
-    if (at > end || end - at < kDirectoryBytes || Get<uint32_t>(bytes, at) != kDirectoryMark) {
+    if (directory.size() < kDirectoryBytes || Get<uint32_t>(directory, 0) != kDirectoryMark) {
       return damaged;
     }
-    const std::string_view entry = bytes.substr(at, end - at);
-    const size_t name = Get<uint16_t>(entry, 28), extra = Get<uint16_t>(entry, 30),
-                 comment = Get<uint16_t>(entry, 32);
-    if (entry.size() - kDirectoryBytes < name + extra + comment) return damaged;
+    const size_t name = Get<uint16_t>(directory, 28), extra = Get<uint16_t>(directory, 30),
+                 comment = Get<uint16_t>(directory, 32);
+    if (directory.size() - kDirectoryBytes < name + extra + comment) return damaged;
     Member m;
-    m.name = entry.substr(kDirectoryBytes, name);
-    m.method = Get<uint16_t>(entry, 10);
-    m.crc32 = Get<uint32_t>(entry, 16);
-    m.compressed_size = Get<uint32_t>(entry, 20);
-    m.size = Get<uint32_t>(entry, 24);
-    m.header_offset = Get<uint32_t>(entry, 42);
-    if (!ApplyZip64(entry.substr(kDirectoryBytes + name, extra), &m)) return damaged;
+    m.name = directory.substr(kDirectoryBytes, name);
+    m.method = Get<uint16_t>(directory, 10);
+    m.crc32 = Get<uint32_t>(directory, 16);
+    m.compressed_size = Get<uint32_t>(directory, 20);
+    m.size = Get<uint32_t>(directory, 24);
+    m.header_offset = Get<uint32_t>(directory, 42);
+    if (!ApplyZip64(directory.substr(kDirectoryBytes + name, extra), &m)) return damaged;
     members_.push_back(std::move(m));
-    at += kDirectoryBytes + name + extra + comment;
+    directory.remove_prefix(kDirectoryBytes + name + extra + comment);
   }
   return OkStatus();
 }
@@ -116,45 +197,35 @@ const ZipReader::Member* ZipReader::Find(std::string_view name) const {
   return it == members_.end() ? nullptr : &*it;
 }
 
-StatusOr<std::string> ZipReader::Read(const Member& m) const {
+StatusOr<std::unique_ptr<ByteSource>> ZipReader::Stream(const Member& m) const {
   const Status damaged = DataLoss("member '", m.name, "' of the ZIP archive is damaged");
-  const std::string_view bytes = content_;
-  if (m.header_offset > bytes.size() || bytes.size() - m.header_offset < kLocalBytes ||
-      Get<uint32_t>(bytes, m.header_offset) != kLocalMark) {
-    return damaged;
-  }
-  const uint64_t begin = m.header_offset + kLocalBytes +
-                         Get<uint16_t>(bytes, m.header_offset + 26) +
-                         Get<uint16_t>(bytes, m.header_offset + 28);
-  if (begin > bytes.size() || bytes.size() - begin < m.compressed_size) return damaged;
-  const std::string_view data = bytes.substr(begin, m.compressed_size);
-  std::string content;
-  MemoryClaim claim;
-  if (m.method == 0) {
-    TENON_RETURN_IF_ERROR(claim.GrowTo(data.size()));
-    content = data;
-  } else if (m.method == 8) {
-    if (m.size > (m.compressed_size + 1) * kMaxDeflateRatio || m.compressed_size > UINT32_MAX ||
-        m.size > UINT32_MAX) {
-      return damaged;
-    }
-    TENON_RETURN_IF_ERROR(claim.GrowTo(m.size));
-    content.resize(m.size);
-    z_stream z = {};
-    if (inflateInit2(&z, -15) != Z_OK) return ResourceExhausted("zlib has no memory");
-    z.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(data.data()));
-    z.avail_in = static_cast<uInt>(data.size());
-    z.next_out = reinterpret_cast<Bytef*>(content.data());
-    z.avail_out = static_cast<uInt>(content.size());
-    const int result = inflate(&z, Z_FINISH);
-    const bool whole = result == Z_STREAM_END && z.avail_out == 0;
-    inflateEnd(&z);
-    if (!whole) return damaged;
-  } else {
+  const auto size = static_cast<uint64_t>(file_->size());
+  if (m.header_offset > size || size - m.header_offset < kLocalBytes) return damaged;
+  TENON_ASSIGN_OR_RETURN(const std::string header,
+                         ReadRange(*file_, m.header_offset, m.header_offset + kLocalBytes));
+  if (Get<uint32_t>(header, 0) != kLocalMark) return damaged;
+  const uint64_t begin =
+      m.header_offset + kLocalBytes + Get<uint16_t>(header, 26) + Get<uint16_t>(header, 28);
+  if (begin > size || size - begin < m.compressed_size) return damaged;
+  std::unique_ptr<ByteSource> data = std::make_unique<RangeSource>(file_, begin, m.compressed_size);
+  if (m.method == 8) {
+    if (m.size / kMaxDeflateRatio > m.compressed_size) return damaged;
+    data = MakeInflater(std::move(data));
+  } else if (m.method != 0) {
     return Unimplemented("member '", m.name, "' is compressed with ZIP method ", m.method,
                          "; 0 and 8 are read");
+  } else if (m.size != m.compressed_size) {
+    return damaged;
   }
-  if (content.size() != m.size || Crc32(content) != m.crc32) return damaged;
+  return std::make_unique<MemberSource>(std::move(data), m);
+}
+
+StatusOr<std::string> ZipReader::Read(const Member& m) const {
+  TENON_ASSIGN_OR_RETURN(const auto source, Stream(m));
+  MemoryClaim claim;
+  TENON_RETURN_IF_ERROR(claim.GrowTo(m.size));
+  std::string content(m.size, '\0');
+  TENON_RETURN_IF_ERROR(source->Read(content.size(), content.data()).status());
   return content;
 }
 

@@ -75,10 +75,13 @@ class MemorySource final : public ByteSource {
 
 class InflateSource final : public ByteSource {
  public:
-  explicit InflateSource(std::unique_ptr<ByteSource> from)
-      : from_(std::move(from)), buffer_(kBufferBytes) {
-    // 32 more window bits: gzip and zlib headers are told apart by zlib itself.
-    ready_ = inflateInit2(&z_, 15 + 32) == Z_OK;
+  /// 32 more window bits: gzip and zlib headers are told apart by zlib itself.
+  static constexpr int kAnyHeader = 15 + 32;
+  static constexpr int kNoHeader = -15;
+
+  InflateSource(std::unique_ptr<ByteSource> from, int window_bits)
+      : from_(std::move(from)), several_(window_bits == kAnyHeader), buffer_(kBufferBytes) {
+    ready_ = inflateInit2(&z_, window_bits) == Z_OK;
   }
   ~InflateSource() override { inflateEnd(&z_); }
 
@@ -126,8 +129,8 @@ class InflateSource final : public ByteSource {
   /// Gzip files may be several, one after another; what else follows a stream is padding.
   Status NextMember() {
     inside_ = false;
-    if (z_.avail_in == 0) TENON_RETURN_IF_ERROR(Fill());
-    if (z_.avail_in > 0 && *z_.next_in == 0x1f) {
+    if (several_ && z_.avail_in == 0) TENON_RETURN_IF_ERROR(Fill());
+    if (several_ && z_.avail_in > 0 && *z_.next_in == 0x1f) {
       inflateReset(&z_);
     } else {
       ended_ = true;
@@ -136,6 +139,7 @@ class InflateSource final : public ByteSource {
   }
 
   const std::unique_ptr<ByteSource> from_;
+  const bool several_;  // another stream may follow
   std::vector<char> buffer_;
   z_stream z_ = {};
   int64_t filled_ = 0;  // bytes that were put into the buffer
@@ -205,7 +209,7 @@ std::unique_ptr<ByteSource> Decompressed(std::unique_ptr<ByteSource> from,
                                          Compression compression) {
   if (compression == Compression::kNone) return from;
   if (compression == Compression::kZstd) return MakeZstdSource(std::move(from));
-  return std::make_unique<InflateSource>(std::move(from));
+  return std::make_unique<InflateSource>(std::move(from), InflateSource::kAnyHeader);
 }
 
 }  // namespace
@@ -251,6 +255,10 @@ StatusOr<std::unique_ptr<ByteSource>> OpenSource(const std::string& path,
     compression = DetectCompression({head, n});
   }
   return MakeSource(std::move(file), *compression);
+}
+
+std::unique_ptr<ByteSource> MakeInflater(std::unique_ptr<ByteSource> deflated) {
+  return std::make_unique<InflateSource>(std::move(deflated), InflateSource::kNoHeader);
 }
 
 StatusOr<std::unique_ptr<ByteSource>> OpenTextSource(const std::string& path,

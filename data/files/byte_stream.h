@@ -26,6 +26,9 @@ std::unique_ptr<ByteSource> MakeSource(std::unique_ptr<InputFile> file, Compress
 /// Bytes already in memory, which the caller keeps.
 std::unique_ptr<ByteSource> MakeSource(std::string_view bytes, Compression compression);
 
+/// The bytes that `deflated` holds without a header, as members of ZIP archives are (RFC 1951).
+std::unique_ptr<ByteSource> MakeInflater(std::unique_ptr<ByteSource> deflated);
+
 /// The compression of a file that begins with the 4 bytes of `head`.
 Compression DetectCompression(std::string_view head);
 

@@ -11,6 +11,7 @@
 #include "core/memory/memory_limit.h"
 #include "data/checkpoint/tensor_bundle.h"
 #include "tests/data/sample_files.h"
+#include "tests/testing/memory_files.h"
 
 namespace tenon {
 namespace {
@@ -134,6 +135,13 @@ TEST(NpyTest, AWrongSizeIsDataLoss) {
   EXPECT_FALSE(ParseNpy(Npy(Dict("'<f8'", "(4611686018427387904,)"), "")).ok());
 }
 
+/// An archive that is in memory.
+StatusOr<ZipReader> OpenZip(std::string content) {
+  testing::MemoryFiles files;
+  files["zip"] = std::move(content);
+  return ZipReader::Open(*files.OpenInput("zip"));
+}
+
 TEST(NpzTest, ArraysSurviveStoredAndDeflated) {
   const TemporaryFolder folder;
   const Tensor x = Tensor::Zeros(DType::kFloat, {100, 100});
@@ -151,13 +159,32 @@ TEST(NpzTest, ArraysSurviveStoredAndDeflated) {
   }
 }
 
+TEST(NpzTest, AChangedElementIsDataLossAndAnArrayWithoutElementsIsNot) {
+  const TemporaryFolder folder;
+  for (const bool compress : {false, true}) {
+    const Tensor x = Tensor::Vector<int32_t>({1, 2, 3, 4});
+    const Tensor none = Tensor::Zeros(DType::kFloat, {0, 3});
+    ASSERT_TRUE(WriteNpz(folder / "f", {{"x", x}, {"none", none}}, compress).ok());
+    EXPECT_TRUE(NpzReader::Open(folder / "f")->Read("none")->Equals(none));
+    if (compress) continue;
+    std::string content = ContentOf(folder / "f");
+    const size_t at = content.find(std::string("\2\0\0\0\3\0\0\0", 8));
+    ASSERT_NE(at, std::string::npos);
+    content[at] = 7;
+    ASSERT_TRUE(WriteStringToFile(folder / "f", content).ok());
+    const Status status = NpzReader::Open(folder / "f")->Read("x").status();
+    EXPECT_EQ(status.code(), StatusCode::kDataLoss);
+    EXPECT_THAT(std::string(Message(status)), HasSubstr("member 'x.npy' of the ZIP archive is"));
+  }
+}
+
 TEST(NpzTest, NoDamageCrashes) {
   const TemporaryFolder folder;
   ASSERT_TRUE(WriteNpz(folder / "f", {{"x", Tensor::Zeros(DType::kFloat, {20})}}, true).ok());
   const std::string whole = ContentOf(folder / "f");
   std::mt19937 random(2);
   const auto read_all = [](std::string content) {
-    auto zip = ZipReader::Open(std::move(content));
+    auto zip = OpenZip(std::move(content));
     if (!zip.ok()) return;
     for (const auto& member : zip->members()) {
       if (auto npy = zip->Read(member); npy.ok()) ParseNpy(*npy).status().IgnoreError();
@@ -169,7 +196,7 @@ TEST(NpzTest, NoDamageCrashes) {
       damaged[i] = static_cast<char>(k == 0 ? 0xff : random());
       read_all(damaged);
     }
-    EXPECT_EQ(ZipReader::Open(whole.substr(0, i)).status().code(), StatusCode::kDataLoss);
+    EXPECT_EQ(OpenZip(whole.substr(0, i)).status().code(), StatusCode::kDataLoss);
   }
   const std::string npy = *FormatNpy(Tensor::Zeros(DType::kFloat, {4, 5}));
   for (size_t i = 0; i < npy.size(); ++i) {
@@ -184,7 +211,7 @@ TEST(NpzTest, AMemberLargerThanTheMemoryLimitIsRefused) {
   const std::string zeros(2 << 20, '\0');
   ZipWriter writer;
   ASSERT_TRUE(writer.Add("x.npy", zeros, /*compress=*/true).ok());
-  const auto zip = ZipReader::Open(writer.Finish());
+  const auto zip = OpenZip(writer.Finish());
   ASSERT_TRUE(zip.ok());
   SetCpuMemoryLimit(CpuAllocator().bytes_in_use() + (1 << 20));
   EXPECT_EQ(zip->Read(zip->members()[0]).status().code(), StatusCode::kResourceExhausted);
