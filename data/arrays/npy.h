@@ -101,7 +101,7 @@ class NpyWriter {
 /// An .npz file, of which memory holds what is read alone. Thread-safe.
 class NpzReader {
  public:
-  /// What `context` refers to outlives the reader.
+  /// The files and the cancellation of `context` outlive the reader.
   static StatusOr<NpzReader> Open(const std::string& path, const FileContext& context = {});
   /// The names of the arrays, without ".npy", in the order of the file.
   std::vector<std::string> names() const;

@@ -67,7 +67,7 @@ class MemberSource final : public ByteSource {
       : from_(std::move(from)), name_(member.name), wanted_(member.crc32), left_(member.size) {}
 
   StatusOr<size_t> Read(size_t size, char* out) override {
-    // So many bytes are in a cache still when the checksum reads them.
+    // A piece is still in a cache when the checksum reads it.
     constexpr size_t kPiece = 256 << 10;
     size_t done = 0;
     while (done < size && left_ > 0) {

@@ -34,7 +34,7 @@ struct LoopIteration {
   std::vector<Value> slots;
   std::vector<NodeState> states;
 
-  /// As it was made, for another iteration of the same loop.
+  /// Empties the iteration, for another one of the same loop.
   void Clear();
 };
 

@@ -184,7 +184,7 @@ bool ExecutionPlan::IsConstantInput(int32_t i, int32_t dst, int input) const {
   if (has_control_flow_ || input == kControlSlot || input >= PlanNode::kMaxConstantInputs) {
     return false;
   }
-  // What waits for something may be on a branch that is not taken.
+  // A constant that waits for something may be on a branch that is not taken.
   return nodes_[i].role == PlanNode::Role::kConstant && nodes_[i].pending == 0 &&
          nodes_[dst].role == PlanNode::Role::kKernel && nodes_[dst].flow == FlowKind::kPlain;
 }

@@ -8,7 +8,7 @@
 
 #include "runtime/execute/plan.h"
 
-// What the executor knows of a node whose turn it is: the queue of those, their inputs and outputs.
+// Nodes whose turn it is: the queue of them, and their inputs and outputs.
 
 namespace tenon {
 
