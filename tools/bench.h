@@ -7,7 +7,9 @@
 
 #include "core/base/parallel.h"
 #include "core/base/status.h"
+#include "core/graph/graph.h"
 #include "core/op/op_registry.h"
+#include "runtime/session/session.h"
 
 namespace tenon::tools {
 
@@ -48,6 +50,11 @@ class OneThread {
  private:
   const int before_;
 };
+
+/// The graph share/bench/graphs/`name`.pbtxt, which the peer runs too.
+StatusOr<Graph> BenchGraph(const std::string& name, const OpRegistry& ops);
+/// The median of the seconds that `steps` steps of such a graph take, once it is prepared.
+StatusOr<double> GraphStep(Session& session, int steps);
 
 /// The middle value; REQUIRES: not empty.
 double Median(std::vector<double> values);

@@ -108,6 +108,16 @@ StatusOr<double> NullStep(const OpRegistry& ops) {
   return seconds * 1e6;
 }
 
+/// Milliseconds of a step in which a worker changes some rows of a parameter server's table, of the
+/// graph that the peer runs too.
+StatusOr<double> SparseUpdates(const OpRegistry& ops) {
+  TENON_ASSIGN_OR_RETURN(const Pair pair, StartPair(ops));
+  TENON_ASSIGN_OR_RETURN(const Graph graph, BenchGraph("sparse_updates", ops));
+  TENON_ASSIGN_OR_RETURN(const auto session, pair.worker->MakeSession(graph));
+  TENON_ASSIGN_OR_RETURN(const double seconds, GraphStep(*session, 200));
+  return seconds * 1e3;
+}
+
 /// GB/s at which a worker reads a variable of `mebibytes` from a parameter server.
 StatusOr<double> ReadVariable(const OpRegistry& ops, int mebibytes) {
   TENON_ASSIGN_OR_RETURN(const Pair pair, StartPair(ops));
@@ -158,6 +168,8 @@ std::vector<BenchRow> ClusterBenchRows(const OpRegistry& ops) {
        [] { return AsynchronousSteps(2); }},
       {"null_step", "null step: one scalar read from a ps", "us", false,
        [&ops] { return NullStep(ops); }},
+      {"sparse_updates", "1,000 of 10^6 rows of 64 on a ps, a step of SGD", "ms", false,
+       [&ops] { return SparseUpdates(ops); }},
       {"read_1", "reading 1 MiB from a ps", "GB/s", true, [&ops] { return ReadVariable(ops, 1); }},
       {"read_16", "reading 16 MiB from a ps", "GB/s", true,
        [&ops] { return ReadVariable(ops, 16); }},

@@ -7,29 +7,33 @@
 #include "tools/processes.h"
 
 namespace tenon::tools {
-namespace {
 
-/// The seconds of a step of the graph share/bench/graphs/`name`.pbtxt, which the peer runs too.
-StatusOr<double> GraphStep(const OpRegistry& ops, const std::string& name) {
-  constexpr int kWarmUp = 5, kSteps = 50;
+StatusOr<Graph> BenchGraph(const std::string& name, const OpRegistry& ops) {
   TENON_ASSIGN_OR_RETURN(const std::string path,
                          FindShared(StrCat("bench/graphs/", name, ".pbtxt")));
   TENON_ASSIGN_OR_RETURN(const GraphDef proto, LoadGraphDef(path));
-  TENON_ASSIGN_OR_RETURN(const Graph graph, GraphFromProto(proto, ops));
-  TENON_ASSIGN_OR_RETURN(const auto session, MakeLocalSession(graph));
-  TENON_RETURN_IF_ERROR(session->Run({}, {}, {"prepare"}).status());
-  TENON_ASSIGN_OR_RETURN(const auto step, session->Prepare({}, {"measured:0"}, {}));
+  return GraphFromProto(proto, ops);
+}
+
+StatusOr<double> GraphStep(Session& session, int steps) {
+  constexpr int kWarmUp = 5;
+  TENON_RETURN_IF_ERROR(session.Run({}, {}, {"prepare"}).status());
+  TENON_ASSIGN_OR_RETURN(const auto step, session.Prepare({}, {"measured:0"}, {}));
   std::vector<Tensor> fetched;
   const auto run = [&] { return step->Run({}, &fetched); };
   TENON_RETURN_IF_ERROR(TimeCalls(kWarmUp, run).status());
-  return MedianCall(kSteps, run);
+  return MedianCall(steps, run);
 }
+
+namespace {
 
 /// A row of such a graph; its figure is the step's time times `scale`.
 BenchRow Row(const OpRegistry& ops, const std::string& name, const std::string& what,
              const std::string& unit, double scale) {
   return {name, what, unit, false, [&ops, name, scale]() -> StatusOr<double> {
-            TENON_ASSIGN_OR_RETURN(const double seconds, GraphStep(ops, name));
+            TENON_ASSIGN_OR_RETURN(const Graph graph, BenchGraph(name, ops));
+            TENON_ASSIGN_OR_RETURN(const auto session, MakeLocalSession(graph));
+            TENON_ASSIGN_OR_RETURN(const double seconds, GraphStep(*session, 50));
             return seconds * scale;
           }};
 }

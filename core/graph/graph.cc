@@ -382,13 +382,15 @@ Graph Graph::Clone() const {
   copy.error_ = error_;
   copy.node_errors_ = node_errors_;
   copy.nodes_.resize(nodes_.size());
+  copy.by_name_.reserve(live_);
   copy.live_ = live_;
   copy.has_loops_ = has_loops_;
   for (const auto& n : nodes_) {
     if (n == nullptr) continue;
-    copy.nodes_[n->id_].reset(new Node(*n));
-    copy.nodes_[n->id_]->graph_id_ = copy.id_;
-    copy.by_name_.emplace(n->name_, copy.nodes_[n->id_].get());
+    auto* const node = new Node(*n);
+    copy.nodes_[n->id_].reset(node);
+    node->graph_id_ = copy.id_;
+    copy.by_name_.emplace(node->name_, node);
   }
   for (const auto& n : copy.nodes_) {
     if (n == nullptr) continue;

@@ -299,7 +299,7 @@ class Graph {
   flat_hash_map<int, std::string> loop_frames_;
   std::vector<std::unique_ptr<Node>> nodes_;
   int live_ = 0;
-  StringMap<Node*> by_name_;
+  StringViewMap<Node*> by_name_;  // the names are the nodes' own
   mutable StringMap<int> next_suffix_;
 };
 

@@ -118,6 +118,7 @@ StatusOr<DTypeVector> ArgTypes(const std::vector<ArgSchema>& args, const Attribu
   /// be there; of outputs, which take more, Graph allows fewer.)
   constexpr int64_t kMaxTensors = 1 << 20;
   DTypeVector types;
+  types.reserve(args.size());
   for (const ArgSchema& arg : args) {
     if (!arg.type_list_attr.empty()) {
       TENON_ASSIGN_OR_RETURN(const auto list, attrs.Get<DTypeVector>(arg.type_list_attr));

@@ -67,7 +67,7 @@ StatusOr<std::unique_ptr<ClusterProgram>> ClusterProgram::Register(Graph graph,
                                                                    Cancellation* cancellation) {
   PartitionOptions options;
   options.incarnation = environment.incarnation;
-  options.location = [](const Node& n) { return std::string(TaskPartOf(n.assigned_device())); };
+  options.location = [](const Node& n) { return TaskPartOf(n.assigned_device()); };
   TENON_ASSIGN_OR_RETURN(auto graphs, PartitionGraph(std::move(graph), options));
   std::unique_ptr<ClusterProgram> program(new ClusterProgram(std::move(feeds)));
   program->session_handle_ = environment.session_handle;

@@ -108,7 +108,7 @@ Status Compilation::Partition(const Compiler& compiler, Compilation& c) {
                                       runtime.running, compile);
   }
   PartitionOptions options;
-  options.location = [](const Node& n) { return n.assigned_device(); };
+  options.location = [](const Node& n) { return std::string_view(n.assigned_device()); };
   options.incarnation = [&](const std::string& d) { return runtime.Find(d)->incarnation(); };
   options.tensor_prefix = "local_";
   TENON_ASSIGN_OR_RETURN(c.partitions, PartitionGraph(std::move(*c.graph), options));

@@ -13,7 +13,7 @@ using Triggers = flat_hash_map<std::pair<std::string, std::string>, Node*>;
 
 class ControlLoopBuilder {
  public:
-  ControlLoopBuilder(Graph& graph, const std::function<std::string(const Node&)>& location)
+  ControlLoopBuilder(Graph& graph, const std::function<std::string_view(const Node&)>& location)
       : graph_(graph), location_(location) {}
 
   StatusOr<Triggers> Run() {
@@ -58,11 +58,11 @@ class ControlLoopBuilder {
 
   void FindReceivers() {
     for (Node* n : graph_.nodes()) {
-      const std::string from = location_(*n);
+      const std::string from(location_(*n));
       const int frame = OutputFrame(*n);
       if (frame == 0) continue;
       for (const OutEdge& e : n->out_edges()) {
-        const std::string to = location_(*e.dst);
+        const std::string to(location_(*e.dst));
         if (to == from) continue;
         Need(frame, to);
         // It is sent once an iteration, but nothing else may make iterations where it is.
@@ -84,7 +84,7 @@ class ControlLoopBuilder {
   const std::string& DeviceAt(const std::string& location) {
     if (device_at_.empty()) {
       for (const Node* n : graph_.nodes()) {
-        std::string& best = device_at_[location_(*n)];
+        std::string& best = device_at_[std::string(location_(*n))];
         if (best.empty() || n->assigned_device() < best) best = n->assigned_device();
       }
     }
@@ -125,7 +125,7 @@ class ControlLoopBuilder {
   }
 
   Graph& graph_;
-  const std::function<std::string(const Node&)>& location_;
+  const std::function<std::string_view(const Node&)>& location_;
   FrameInfo info_;
   StringMap<int> frame_of_name_;
   StringMap<std::string> device_at_;
@@ -137,7 +137,7 @@ class ControlLoopBuilder {
 }  // namespace
 
 StatusOr<Triggers> AddControlLoops(Graph* graph,
-                                   const std::function<std::string(const Node&)>& location) {
+                                   const std::function<std::string_view(const Node&)>& location) {
   return ControlLoopBuilder(*graph, location).Run();
 }
 

@@ -19,6 +19,6 @@ namespace tenon {
 /// which goes round once an iteration; its Merge triggers the receives. The triggers are returned
 /// by (location, frame name). PlaceControlFlow comes before.
 StatusOr<flat_hash_map<std::pair<std::string, std::string>, Node*>> AddControlLoops(
-    Graph* graph, const std::function<std::string(const Node&)>& location);
+    Graph* graph, const std::function<std::string_view(const Node&)>& location);
 
 }  // namespace tenon

@@ -20,18 +20,28 @@ class Partitioner {
     if (!triggers_.empty()) {
       TENON_ASSIGN_OR_RETURN(frames_, FindFrames(graph_));
     }
-    TENON_RETURN_IF_ERROR(CopyNodes());
-    for (const Node* n : graph_.nodes()) TENON_RETURN_IF_ERROR(ConnectNode(*n));
+    const std::vector<Node*> nodes = graph_.nodes();
+    locations_.resize(graph_.num_ids());
+    bool divided = false;
+    for (const Node* n : nodes) {
+      locations_[n->id()] = options_.location(*n);
+      divided |= locations_[n->id()] != locations_[nodes[0]->id()];
+    }
+    if (!divided && !nodes.empty()) {
+      const std::string location(locations_[nodes[0]->id()]);
+      parts_.emplace(location, std::move(graph_));
+      return std::move(parts_);
+    }
+    TENON_RETURN_IF_ERROR(CopyNodes(nodes));
+    for (const Node* n : nodes) TENON_RETURN_IF_ERROR(ConnectNode(*n));
     return std::move(parts_);
   }
 
  private:
-  Status CopyNodes() {
+  Status CopyNodes(const std::vector<Node*>& nodes) {
     copies_.assign(graph_.num_ids(), nullptr);
-    locations_.resize(graph_.num_ids());
-    for (const Node* n : graph_.nodes()) {
-      std::string& location = locations_[n->id()];
-      location = options_.location(*n);
+    for (const Node* n : nodes) {
+      const std::string location(locations_[n->id()]);
       auto it = parts_.find(location);
       if (it == parts_.end()) {
         it = parts_.emplace(location, Graph(graph_.registry())).first;
@@ -72,7 +82,7 @@ class Partitioner {
   }
 
   Status ConnectNode(const Node& node) {
-    const std::string& here = locations_[node.id()];
+    const std::string here(locations_[node.id()]);
     Graph& part = parts_.at(here);
     Node* copy = copies_[node.id()];
     flat_hash_set<const Node*> references;  // that are received
@@ -120,8 +130,8 @@ class Partitioner {
   StatusOr<Node*> NewTransfer(const Endpoint& src, const Node& consumer) {
     const std::string& to = consumer.assigned_device();
     const bool control = src.index == kControlSlot;
-    Graph& from_part = parts_.at(locations_[src.node->id()]);
-    Graph& to_part = parts_.at(locations_[consumer.id()]);
+    Graph& from_part = parts_.at(std::string(locations_[src.node->id()]));
+    Graph& to_part = parts_.at(std::string(locations_[consumer.id()]));
     const std::string& from = src.node->assigned_device();
     const std::string name = src.node->name();
     const DType type = control ? DType::kFloat : BaseType(src.node->output_type(src.index));
@@ -169,7 +179,8 @@ class Partitioner {
     if (triggers_.empty()) return nullptr;
     const int frame = frames_.frame_of_node[consumer.id()];
     if (frame == 0) return nullptr;
-    const auto found = triggers_.find({locations_[consumer.id()], frames_.frames[frame].name});
+    const auto found =
+        triggers_.find({std::string(locations_[consumer.id()]), frames_.frames[frame].name});
     return found == triggers_.end() ? nullptr : copies_[found->second->id()];
   }
 
@@ -185,7 +196,7 @@ class Partitioner {
   const PartitionOptions& options_;
   std::map<std::string, Graph> parts_;
   std::vector<Node*> copies_;
-  std::vector<std::string> locations_;
+  std::vector<std::string_view> locations_;  // by id
   FrameInfo frames_;
   flat_hash_map<std::pair<std::string, std::string>, Node*> triggers_;
   flat_hash_map<std::pair<std::pair<Node*, int>, std::string>, Node*> received_;

@@ -16,8 +16,13 @@ bool RunsAnywhere(const Node& node) { return node.is_arg() || node.is_retval(); 
 class Placer {
  public:
   Placer(Graph& graph, const std::vector<PlacementDevice>& devices, const PlacementOptions& options)
-      : graph_(graph), devices_(devices), options_(options), parent_(graph.num_ids()) {
+      : graph_(graph),
+        devices_(devices),
+        options_(options),
+        parent_(graph.num_ids()),
+        sizes_(graph.num_ids()) {
     std::iota(parent_.begin(), parent_.end(), 0);
+    for (const PlacementDevice& d : devices) names_.push_back(d.name.ToString());
   }
 
   Status Run() {
@@ -27,14 +32,23 @@ class Placer {
       return OkStatus();
     }
     for (Node* n : nodes) TENON_RETURN_IF_ERROR(JoinGroups(*n));
-    for (Node* n : nodes) members_[Root(n->id())].push_back(n);
+    for (const Node* n : nodes) ++sizes_[Root(n->id())];
+    for (Node* n : nodes) {
+      if (const int root = Root(n->id()); sizes_[root] > 1) groups_[root].members.push_back(n);
+    }
     for (Node* n : nodes) {
       if (!n->assigned_device().empty()) continue;
-      std::string& chosen = chosen_[Root(n->id())];
-      if (chosen.empty()) {
-        TENON_ASSIGN_OR_RETURN(chosen, Choose(*n, members_[Root(n->id())]));
+      const auto group = groups_.find(Root(n->id()));
+      if (group == groups_.end()) {
+        TENON_ASSIGN_OR_RETURN(const PlacementDevice* chosen, Choose(*n, {n}));
+        n->set_assigned_device(NameOf(*chosen));
+        continue;
       }
-      n->set_assigned_device(chosen);
+      auto& [members, chosen] = group->second;
+      if (chosen == nullptr) {
+        TENON_ASSIGN_OR_RETURN(chosen, Choose(*n, members));
+      }
+      n->set_assigned_device(NameOf(*chosen));
     }
     return OkStatus();
   }
@@ -119,7 +133,11 @@ class Placer {
     return wish;
   }
 
-  StatusOr<std::string> Choose(const Node& node, const std::vector<Node*>& group) const {
+  const std::string& NameOf(const PlacementDevice& device) const {
+    return names_[&device - devices_.data()];
+  }
+
+  StatusOr<const PlacementDevice*> Choose(const Node& node, const std::vector<Node*>& group) const {
     TENON_ASSIGN_OR_RETURN(DeviceName wish, Wish(node, group, options_.allow_soft_placement));
     const PlacementDevice* best = Best(wish, group);
     if (best == nullptr && options_.allow_soft_placement) {
@@ -127,7 +145,7 @@ class Placer {
       wish.id.reset();
       best = Best(wish, group);
     }
-    if (best != nullptr) return best->name.ToString();
+    if (best != nullptr) return best;
     const bool exists = std::any_of(devices_.begin(), devices_.end(),
                                     [&](const auto& d) { return wish.Matches(d.name); });
     if (!exists) {
@@ -198,9 +216,15 @@ class Placer {
   Graph& graph_;
   const std::vector<PlacementDevice>& devices_;
   const PlacementOptions& options_;
-  std::vector<int> parent_;
-  flat_hash_map<int, std::vector<Node*>> members_;
-  flat_hash_map<int, std::string> chosen_;
+  struct Group {
+    std::vector<Node*> members;
+    const PlacementDevice* chosen = nullptr;
+  };
+
+  std::vector<std::string> names_;    // of the devices
+  std::vector<int> parent_;           // by node id, which is its own at the root of a group
+  std::vector<int> sizes_;            // of groups, by the id of the root
+  flat_hash_map<int, Group> groups_;  // of several nodes
 };
 
 }  // namespace

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/compile/step_graph.h"
 
+#include <algorithm>
+
 #include "core/base/closest_name.h"
 #include "core/op/op_traits.h"
 #include "runtime/functions/expansion.h"
@@ -14,7 +16,10 @@ using FeedMap = flat_hash_map<std::pair<const Node*, int>, int>;
 class SignatureCutter {
  public:
   SignatureCutter(const Graph& graph, const Signature& signature)
-      : graph_(graph), signature_(signature), step_(graph.registry()) {}
+      : graph_(graph),
+        signature_(signature),
+        step_(graph.registry()),
+        has_feed_(graph.num_ids(), false) {}
 
   StatusOr<Graph> Build() {
     step_.versions() = graph_.versions();
@@ -47,6 +52,7 @@ class SignatureCutter {
         return InvalidArgument("FeedInputs: ", text, " should have output index < ",
                                node->num_outputs());
       }
+      has_feed_[node->id()] = true;
       if (!feeds_.emplace(std::pair(node, name.index), static_cast<int>(i)).second) {
         return InvalidArgument("Endpoint \"", name.node, ":", name.index, "\" fed more than once.");
       }
@@ -80,9 +86,11 @@ class SignatureCutter {
   /// What stands in the place of an input.
   Endpoint Connected(Endpoint in) const {
     while (true) {
-      const auto found = connections_.find({in.node, in.index});
-      if (found != connections_.end()) return found->second;
-      if (IsFed(in) || !in.node->schema().Has(OpTrait::kIdentities) ||
+      if (!connections_.empty()) {
+        const auto found = connections_.find({in.node, in.index});
+        if (found != connections_.end()) return found->second;
+      }
+      if (!in.node->schema().Has(OpTrait::kIdentities) || IsFed(in) ||
           in.node->attrs().Find(kManyResults) == nullptr) {
         return in;
       }
@@ -145,7 +153,9 @@ class SignatureCutter {
     return DidYouMean(name.substr(0, name.rfind(':')), names);
   }
 
-  bool IsFed(const Endpoint& e) const { return feeds_.contains({e.node, e.index}); }
+  bool IsFed(const Endpoint& e) const {
+    return has_feed_[e.node->id()] && feeds_.contains({e.node, e.index});
+  }
 
   /// A control edge from a fed placeholder asks for nothing: its value is there from the start.
   bool IsFedPlaceholder(const Node& node) const {
@@ -168,6 +178,7 @@ class SignatureCutter {
         if (!IsFedPlaceholder(*c)) stack_.push_back(c);
       }
     }
+    step_.Reserve(static_cast<int>(std::count(needed.begin(), needed.end(), true)));
     // In the order of the graph, so that a step graph does not depend on the order of the fetches.
     for (int id = 0; id < graph_.num_ids(); ++id) {
       if (!needed[id]) continue;
@@ -233,6 +244,7 @@ class SignatureCutter {
   const Signature& signature_;
   Graph step_;
   FeedMap feeds_;
+  std::vector<bool> has_feed_;  // by a node's id: some output of it
   flat_hash_map<std::pair<const Node*, int>, Endpoint> connections_;
   std::vector<Endpoint> fetches_;
   std::vector<Node*> stack_;

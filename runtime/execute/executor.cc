@@ -12,18 +12,12 @@ namespace {
 /// One run in so many measures what its kernels cost.
 constexpr uint32_t kMeasureEvery = 16;
 
-bool HasAsync(const ExecutionPlan& plan) {
-  const auto& nodes = plan.nodes();
-  return std::any_of(nodes.begin(), nodes.end(), [](const PlanNode& n) { return n.async; });
-}
-
 }  // namespace
 
 Executor::Executor(std::unique_ptr<ExecutionPlan> plan, ThreadPool* pool)
     : plan_(std::move(plan)),
       pool_(pool != nullptr && pool->num_threads() > 0 ? pool : nullptr),
-      concurrent_(pool_ != nullptr || HasAsync(*plan_)),
-      idle_(*plan_, concurrent_) {
+      idle_(*plan_) {
   for (const PlanNode& n : plan_->nodes()) {
     max_outputs_ = std::max<int>(max_outputs_, n.num_outputs);
   }
@@ -48,7 +42,7 @@ void Executor::Start(const DeviceRun& run, const std::vector<Tensor>& args,
   }
   const PlanValues values{run, args, retvals};
   if (plan_->has_control_flow()) {
-    RunWith(values, std::make_unique<FrameState>(*plan_, concurrent_), borrowed, std::move(done));
+    RunWith(values, std::make_unique<FrameState>(*plan_), borrowed, std::move(done));
   } else {
     RunWith(values, idle_.Take(), borrowed, std::move(done));
   }

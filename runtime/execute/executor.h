@@ -51,7 +51,6 @@ class Executor {
 
   const std::unique_ptr<ExecutionPlan> plan_;
   ThreadPool* const pool_;
-  const bool concurrent_;
   int max_outputs_ = 0;
   IdleStates idle_;
   std::atomic<uint32_t> runs_{0};

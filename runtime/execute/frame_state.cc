@@ -49,8 +49,7 @@ void LoopIteration::Clear() {
   child_frames = 0;
 }
 
-FrameState::FrameState(const ExecutionPlan& plan, bool)
-    : plan_(plan), spare_(plan.frames().size()) {
+FrameState::FrameState(const ExecutionPlan& plan) : plan_(plan), spare_(plan.frames().size()) {
   MutexLock lock(mu_);
   NewIteration(root_, 0);
 }

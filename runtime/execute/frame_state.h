@@ -65,7 +65,7 @@ struct LoopFrame {
 /// live one.
 class FrameState {
  public:
-  FrameState(const ExecutionPlan& plan, bool concurrent);
+  explicit FrameState(const ExecutionPlan& plan);
   ~FrameState();
 
   void Reset() {}
@@ -89,8 +89,8 @@ class FrameState {
   int64_t IterationIndex(const ReadyNode& r) const { return r.iteration->index; }
 
   /// Does what PlainState::Propagate does.
-  template <typename Push>
-  void Propagate(const ReadyNode& r, const PlanNode& item, Value* outputs, Push push) {
+  template <typename Alone, typename Push>
+  void Propagate(const ReadyNode& r, const PlanNode& item, Value* outputs, Alone, Push push) {
     Ready ready;
     Finish(r, item, outputs, &ready);
     for (const ReadyNode& n : ready) push(n);

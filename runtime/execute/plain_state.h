@@ -20,10 +20,8 @@ namespace tenon {
 /// which constants stay in their slots.
 class PlainState {
  public:
-  /// `concurrent`: several threads may propagate at once.
-  PlainState(const ExecutionPlan& plan, bool concurrent)
+  explicit PlainState(const ExecutionPlan& plan)
       : plan_(plan),
-        concurrent_(concurrent),
         slots_(plan.frames()[0].num_slots),
         pending_(plan.nodes().size()),
         dead_(plan.nodes().size()) {
@@ -69,14 +67,14 @@ class PlainState {
   int64_t IterationIndex(const ReadyNode&) const { return 0; }
 
   /// Hands the outputs of a node to its consumers. `outputs` is null when the node is dead; an
-  /// output without a value is dead by itself. Those in OutputPlace() stay there.
-  template <typename Push>
+  /// output without a value is dead by itself. Those in OutputPlace() stay there. `alone` says
+  /// whether no other thread propagates meanwhile, and all that others did before is seen.
+  template <typename Alone, typename Push>
   ABSL_ATTRIBUTE_ALWAYS_INLINE void Propagate(const ReadyNode&, const PlanNode& item,
-                                              Value* outputs, Push push) {
+                                              Value* outputs, Alone alone, Push push) {
     const PlanEdge* const edges = plan_.edges();
     for (int32_t i = item.edges_begin; i < item.edges_end; ++i) {
       const PlanEdge& e = edges[i];
-      const PlanNode& dst = plan_.node(e.dst);
       bool dead = outputs == nullptr;
       if (!dead && e.output != kControlSlot) {
         Value& value = outputs[e.output];
@@ -92,12 +90,12 @@ class PlainState {
           slots_[e.slot] = value;
         }
       }
-      if (dst.pending == 1) {
+      if (e.only) {
         push(ReadyNode{e.dst, dead});
         continue;
       }
       if (dead) std::atomic_ref(dead_[e.dst]).store(1, std::memory_order_relaxed);
-      if (CountDown(e.dst)) {
+      if (CountDown(e.dst, alone())) {
         push(ReadyNode{e.dst, std::atomic_ref(dead_[e.dst]).load(std::memory_order_relaxed) != 0});
       }
     }
@@ -114,13 +112,16 @@ class PlainState {
     slots_[slot].tensor = *std::lower_bound(all.begin(), all.end(), slot, before)->value;
   }
 
-  bool CountDown(int32_t node) {
-    if (!concurrent_) return --pending_[node] == 0;
-    return std::atomic_ref(pending_[node]).fetch_sub(1, std::memory_order_acq_rel) == 1;
+  bool CountDown(int32_t node, bool alone) {
+    const std::atomic_ref count(pending_[node]);
+    if (!alone) return count.fetch_sub(1, std::memory_order_acq_rel) == 1;
+    // A third of the time.
+    const int32_t left = count.load(std::memory_order_relaxed) - 1;
+    count.store(left, std::memory_order_relaxed);
+    return left == 0;
   }
 
   const ExecutionPlan& plan_;
-  const bool concurrent_;
   std::vector<Value> slots_;
   std::vector<int32_t> pending_;
   std::vector<uint8_t> dead_;
@@ -130,8 +131,8 @@ class PlainState {
 /// The states of runs that have ended, for the next runs of the plan. Thread-safe.
 class IdleStates {
  public:
-  /// `plan` must outlive this; `concurrent` is for each state.
-  IdleStates(const ExecutionPlan& plan, bool concurrent) : plan_(plan), concurrent_(concurrent) {}
+  /// `plan` must outlive this.
+  explicit IdleStates(const ExecutionPlan& plan) : plan_(plan) {}
 
   /// A state in which nothing has run.
   std::unique_ptr<PlainState> Take() {
@@ -143,7 +144,7 @@ class IdleStates {
         states_.pop_back();
       }
     }
-    if (state == nullptr) state = std::make_unique<PlainState>(plan_, concurrent_);
+    if (state == nullptr) state = std::make_unique<PlainState>(plan_);
     state->Reset();
     return state;
   }
@@ -157,7 +158,6 @@ class IdleStates {
 
  private:
   const ExecutionPlan& plan_;
-  const bool concurrent_;
   Mutex mu_;
   std::vector<std::unique_ptr<PlainState>> states_ ABSL_GUARDED_BY(mu_);
 };

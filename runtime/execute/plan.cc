@@ -159,7 +159,7 @@ void ExecutionPlan::AddEdges(const std::vector<Node*>& order) {
         --nodes_[dst].pending;
         continue;
       }
-      edges_.push_back({dst, slot, e.output, false});
+      edges_.push_back({dst, slot, e.output, false, false});
     }
     item.edges_end = static_cast<int32_t>(edges_.size());
     consumed.resize(std::max<size_t>(consumed.size(), item.num_outputs));
@@ -176,6 +176,7 @@ void ExecutionPlan::AddEdges(const std::vector<Node*>& order) {
     if (std::count_if(begin, edges_.end(), brings) != 1) continue;
     item.output_slot = std::find_if(begin, edges_.end(), brings)->slot;
   }
+  for (PlanEdge& e : edges_) e.only = nodes_[e.dst].pending == 1;
   const auto by_slot = [](const PlanConstant& a, const PlanConstant& b) { return a.slot < b.slot; };
   std::sort(constants_.begin(), constants_.end(), by_slot);
 }

@@ -22,6 +22,7 @@ struct PlanEdge {
   int32_t slot;    // the consumer's input slot in its frame; kControlSlot for control
   int32_t output;  // of the source; kControlSlot for control
   bool last;       // the last consumer of that output: the value may be moved
+  bool only;       // the consumer waits for nothing else
 };
 
 /// One node, laid out for the executor.

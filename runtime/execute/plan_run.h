@@ -254,6 +254,12 @@ class PlanRun {
     }
   }
 
+  /// Tells whether the calling thread is the only one at work on the step, and no kernel of it goes
+  /// on elsewhere. Only who has a task of the step can add another.
+  auto Alone() const {
+    return [this] { return tasks_.load(std::memory_order_acquire) == 1; };
+  }
+
   static constexpr ReadyNode kNone{-1, false};
 
   /// `room` is for outputs, and empty before and after. Gives the node that is to run next, unless
@@ -274,7 +280,7 @@ class PlanRun {
     }
     state_->DropInputs(r, item);
     ReadyNode next = kNone;
-    state_->Propagate(r, item, outputs, [&](ReadyNode n) {
+    state_->Propagate(r, item, outputs, Alone(), [&](ReadyNode n) {
       if (next.node < 0 && loop.thread == Thread::kOwn && loop.queue.empty() &&
           !plan_.expensive(n.node)) {
         next = n;
@@ -387,12 +393,12 @@ class PlanRun {
     Loop* active = InnermostLoop();
     while (active != nullptr && active->run != this) active = active->outer;
     if (active != nullptr) {
-      state_->Propagate(r, item, outputs, [&](ReadyNode n) { Push(n, *active); });
+      state_->Propagate(r, item, outputs, Alone(), [&](ReadyNode n) { Push(n, *active); });
       return TaskDone();
     }
     // The thread belongs to whoever finished the kernel, perhaps a network poller.
     Loop loop(*this, Thread::kBorrowed);
-    state_->Propagate(r, item, outputs, [&](ReadyNode n) { Push(n, loop); });
+    state_->Propagate(r, item, outputs, Alone(), [&](ReadyNode n) { Push(n, loop); });
     call.reset();
     Process(loop);
   }

@@ -53,6 +53,16 @@ def embedding():
     return [tf.train.AdagradOptimizer(0.01).minimize(loss)]
 
 
+def sparse_updates():
+    """Of two tasks: a worker updates 1,000 of a million rows of a parameter server."""
+    cluster = {"ps": ["ps:0"], "worker": ["worker:0"]}
+    with tf.device(tf.train.replica_device_setter(cluster=cluster, worker_device="/job:worker/task:0")):
+        table = uniform([1000000, 64])
+        ids = tf.random_uniform([1000], maxval=1000000, dtype=tf.int32, seed=2)
+        loss = tf.nn.l2_loss(tf.nn.embedding_lookup(table, ids))
+        return [tf.train.GradientDescentOptimizer(0.01).minimize(loss)]
+
+
 def top_k():
     return tf.math.top_k(uniform([64, 50000]), k=100)
 
@@ -88,8 +98,8 @@ def pipeline():
 
 def main():
     GRAPHS.mkdir(exist_ok=True)
-    for build in [convolution, max_pooling, overlapping_pooling, batch_norm, embedding, top_k, sort,
-                  csv, queue, pipeline]:
+    for build in [convolution, max_pooling, overlapping_pooling, batch_norm, embedding, sparse_updates, top_k,
+                  sort, csv, queue, pipeline]:
         with tf.Graph().as_default() as graph:
             results = build()
             tf.group(tf.global_variables_initializer(), *tf.get_collection("initializers"),

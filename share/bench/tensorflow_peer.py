@@ -129,15 +129,21 @@ def large_graph(nodes=100000):
     return time_calls(1, load_and_run)
 
 
-def graph_step(name):
-    """The seconds of a step of graphs/NAME.pbtxt."""
+def load_graph(name):
+    """Loads graphs/NAME.pbtxt; the operation that prepares it, and the tensor that is measured."""
     path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "graphs", name + ".pbtxt")
     with open(path, encoding="utf-8") as text:
         tf.import_graph_def(text_format.Parse(text.read(), tf.GraphDef()), name="")
     graph = tf.get_default_graph()
+    return graph.get_operation_by_name("prepare"), graph.get_tensor_by_name("measured:0")
+
+
+def graph_step(name):
+    """The seconds of a step of graphs/NAME.pbtxt."""
+    prepare, measured = load_graph(name)
     with tf.Session() as session:
-        session.run(graph.get_operation_by_name("prepare"))
-        step = session.make_callable(graph.get_tensor_by_name("measured:0"))
+        session.run(prepare)
+        step = session.make_callable(measured)
         time_calls(5, step)
         return median_call(50, step)
 
@@ -295,16 +301,17 @@ def with_pair(build, measure):
         tasks.start("ps", 0, hosts[:1], hosts[1:]).stdout.readline()
         cluster = tf.train.ClusterSpec({"ps": hosts[:1], "worker": hosts[1:]})
         server = tf.train.Server(cluster, job_name="worker", task_index=0)
-        fetch = build()
+        prepare, fetch = build()
         with tf.Session(server.target) as session:
-            session.run(tf.global_variables_initializer())
+            session.run(prepare)
             return measure(session.make_callable(fetch))
 
 
 def null_step():
     def build():
         with tf.device("/job:ps/task:0"):
-            return tf.Variable(1.0).value()
+            value = tf.Variable(1.0).value()
+        return tf.global_variables_initializer(), value
 
     def measure(step):
         time_calls(200, step)
@@ -312,12 +319,19 @@ def null_step():
     return with_pair(build, measure)
 
 
+def sparse_updates():
+    def measure(step):
+        time_calls(5, step)
+        return median_call(200, step) * 1e3
+    return with_pair(lambda: load_graph("sparse_updates"), measure)
+
+
 def read_variable(mebibytes):
     def build():
         with tf.device("/job:ps/task:0"):
             variable = tf.Variable(tf.zeros([mebibytes << 18]))
         with tf.device("/job:worker/task:0"):
-            return tf.identity(variable).op
+            return tf.global_variables_initializer(), tf.identity(variable).op
 
     def measure(step):
         time_calls(3, step)
@@ -369,6 +383,7 @@ ROWS = {
     "async_1": lambda: asynchronous(1),
     "async_2": lambda: asynchronous(2),
     "null_step": null_step,
+    "sparse_updates": sparse_updates,
     "read_1": lambda: read_variable(1),
     "read_16": lambda: read_variable(16),
     "read_128": lambda: read_variable(128),
