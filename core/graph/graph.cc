@@ -33,6 +33,12 @@ Status WithAdvice(const Status& status) {
 
 }  // namespace
 
+Node::Node() {
+  static const auto* const nowhere =
+      new std::shared_ptr<const std::string>(std::make_shared<const std::string>());
+  assigned_device_ = *nowhere;
+}
+
 Graph::Graph(const OpRegistry& registry) : registry_(&registry) {
   static std::atomic<uint64_t> graphs{0};
   id_ = ++graphs;
@@ -49,29 +55,31 @@ StatusOr<const OpRegistration*> Graph::LookupOp(std::string_view op) const {
 StatusOr<Node*> Graph::AddNode(std::string_view name, std::string_view op, AttributeMap attrs) {
   if (by_name_.contains(name)) return AlreadyExists("duplicate node name '", name, "'");
   TENON_ASSIGN_OR_RETURN(const OpRegistration* registration, LookupOp(op));
-  std::unique_ptr<Node> node(new Node);
-  node->op_ = registration;
-  node->graph_id_ = id_;
-  node->name_ = name;
-  node->attrs_ = std::move(attrs);
+  auto definition = std::make_shared<Node::Definition>();
+  definition->op = registration;
+  definition->name = name;
+  definition->attrs = std::move(attrs);
   const auto in_node = [&](const Status& s) { return InNode(s, name, op); };
-  if (Status s = ApplySchema(registration->schema, &node->attrs_); !s.ok()) return in_node(s);
-  auto input_types = ArgTypes(registration->schema.inputs, node->attrs_);
+  if (Status s = ApplySchema(registration->schema, &definition->attrs); !s.ok()) return in_node(s);
+  auto input_types = ArgTypes(registration->schema.inputs, definition->attrs);
   if (!input_types.ok()) return in_node(input_types.status());
-  auto output_types = ArgTypes(registration->schema.outputs, node->attrs_);
+  auto output_types = ArgTypes(registration->schema.outputs, definition->attrs);
   if (!output_types.ok()) return in_node(output_types.status());
   if (output_types->size() > kMaxOutputs) {
     return in_node(InvalidArgument("a node has at most ", kMaxOutputs, " outputs, found ",
                                    output_types->size()));
   }
-  node->input_types_ = *std::move(input_types);
-  node->output_types_ = *std::move(output_types);
-  node->inputs_.resize(node->input_types_.size());
-  node->output_shapes_.resize(node->output_types_.size());
+  definition->input_types = *std::move(input_types);
+  definition->output_types = *std::move(output_types);
+  std::unique_ptr<Node> node(new Node);
+  node->graph_id_ = id_;
+  node->inputs_.resize(definition->input_types.size());
+  node->output_shapes_.resize(definition->output_types.size());
+  node->definition_ = std::move(definition);
   node->id_ = num_ids();
   has_loops_ |= node->is_enter();
   Node* added = node.get();
-  by_name_.emplace(added->name_, added);
+  by_name_.emplace(added->name(), added);
   nodes_.push_back(std::move(node));
   ++live_;
   return added;
@@ -107,7 +115,7 @@ StatusOr<Node*> Graph::CopyNode(const Node& node) {
   copy->id_ = num_ids();
   copy->graph_id_ = id_;
   Node* added = copy.get();
-  by_name_.emplace(added->name_, added);
+  by_name_.emplace(added->name(), added);
   nodes_.push_back(std::move(copy));
   ++live_;
   return added;
@@ -122,8 +130,8 @@ Status Graph::CheckConnection(Endpoint src, const Node& dst, int index) {
     return InvalidArgument("node '", src.node->name(), "' (", src.node->op(), ") has no output ",
                            src.index, "; it has ", src.node->num_outputs());
   }
-  const DType found = src.node->output_types_[src.index];
-  const DType wanted = dst.input_types_[index];
+  const DType found = src.node->output_types()[src.index];
+  const DType wanted = dst.input_types()[index];
   if (found != wanted && BaseType(found) != wanted) {
     return InvalidArgument("Input ", index, " of node ", dst.name(), " was passed ", found,
                            " from ", src.node->name(), ":", src.index,
@@ -216,7 +224,7 @@ void Graph::RemoveNode(Node* node) {
     }
   }
   Forget([node](const Node* n) { return n == node; });
-  by_name_.erase(node->name_);
+  by_name_.erase(node->name());
   nodes_[node->id_].reset();
   --live_;
 }
@@ -249,7 +257,7 @@ void Graph::RemoveNodes(const std::vector<Node*>& nodes) {
   }
   Forget([&](const Node* n) { return gone.contains(n); });
   for (const Node* n : nodes) {
-    by_name_.erase(n->name_);
+    by_name_.erase(n->name());
     nodes_[n->id_].reset();
     --live_;
   }
@@ -269,7 +277,7 @@ void Graph::RemoveNodesFrom(int first_id) {
     if (n == nullptr) continue;
     for (const Endpoint& in : n->inputs_) note(in.node);
     for (Node* c : n->control_inputs_) note(c);
-    by_name_.erase(n->name_);
+    by_name_.erase(n->name());
     --live_;
   }
   for (Node* source : sources) {
@@ -345,7 +353,7 @@ StatusOr<std::vector<Node*>> Graph::TopologicalOrder(int first_id) const {
   for (const auto& n : nodes_) {
     if (n == nullptr || pending[n->id_] <= 0) continue;
     if (++shown > 5) break;
-    StrAppend(&names, names.empty() ? "" : ", ", "'", n->name_, "'");
+    StrAppend(&names, names.empty() ? "" : ", ", "'", n->name(), "'");
   }
   return InvalidArgument("the graph has a cycle that does not go through NextIteration; it holds ",
                          "or feeds ", names, shown > 5 ? ", ..." : "");
@@ -353,9 +361,10 @@ StatusOr<std::vector<Node*>> Graph::TopologicalOrder(int first_id) const {
 
 Node* FailedNode() {
   static Node* const failed = [] {
-    static OpRegistration* const op = new OpRegistration;
-    auto* node = new Node;
-    node->op_ = op;
+    auto* const definition = new Node::Definition;
+    definition->op = new OpRegistration;
+    auto* const node = new Node;
+    node->definition_.reset(definition);
     return node;
   }();
   return failed;
@@ -367,7 +376,7 @@ Status Graph::Validate() const {
     if (n == nullptr) continue;
     for (int i = 0; i < n->num_inputs(); ++i) {
       if (n->inputs_[i].node == nullptr) {
-        return InvalidArgument("input ", i, " of node '", n->name_, "' (", n->op(),
+        return InvalidArgument("input ", i, " of node '", n->name(), "' (", n->op(),
                                ") is not connected");
       }
     }
@@ -390,7 +399,7 @@ Graph Graph::Clone() const {
     auto* const node = new Node(*n);
     copy.nodes_[n->id_].reset(node);
     node->graph_id_ = copy.id_;
-    copy.by_name_.emplace(node->name_, node);
+    copy.by_name_.emplace(node->name(), node);
   }
   for (const auto& n : copy.nodes_) {
     if (n == nullptr) continue;

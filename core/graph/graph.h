@@ -44,19 +44,19 @@ class Node {
   int id() const { return id_; }
   /// That of the graph that the node is in; see Graph::id.
   uint64_t graph_id() const { return graph_id_; }
-  const std::string& name() const { return name_; }
-  const OpRegistration& registration() const { return *op_; }
-  const OpSchema& schema() const { return op_->schema; }
+  const std::string& name() const { return definition_->name; }
+  const OpRegistration& registration() const { return *definition_->op; }
+  const OpSchema& schema() const { return registration().schema; }
   /// The op's name.
-  const std::string& op() const { return op_->schema.name; }
-  const AttributeMap& attrs() const { return attrs_; }
+  const std::string& op() const { return schema().name; }
+  const AttributeMap& attrs() const { return definition_->attrs; }
 
   int num_inputs() const { return static_cast<int>(inputs_.size()); }
-  int num_outputs() const { return static_cast<int>(output_types_.size()); }
+  int num_outputs() const { return static_cast<int>(output_types().size()); }
   /// The dtypes, references marked.
-  const DTypeVector& input_types() const { return input_types_; }
-  const DTypeVector& output_types() const { return output_types_; }
-  DType output_type(int i) const { return output_types_[i]; }
+  const DTypeVector& input_types() const { return definition_->input_types; }
+  const DTypeVector& output_types() const { return definition_->output_types; }
+  DType output_type(int i) const { return output_types()[i]; }
 
   /// What feeds data input `i`; its node is null while the graph is being built.
   const Endpoint& input(int i) const { return inputs_[i]; }
@@ -71,8 +71,14 @@ class Node {
   const std::string& requested_device() const { return requested_device_; }
   void set_requested_device(std::string device) { requested_device_ = std::move(device); }
   /// The full name of the device that placement chose; empty before.
-  const std::string& assigned_device() const { return assigned_device_; }
-  void set_assigned_device(std::string device) { assigned_device_ = std::move(device); }
+  const std::string& assigned_device() const { return *assigned_device_; }
+  void set_assigned_device(std::string device) {
+    assigned_device_ = std::make_shared<const std::string>(std::move(device));
+  }
+  /// The text may be that of many nodes. REQUIRES: not null.
+  void set_assigned_device(std::shared_ptr<const std::string> device) {
+    assigned_device_ = std::move(device);
+  }
 
   /// Where in a program the node was built, in this process; line 0 of what was read or made by the
   /// runtime. Copies have it, a GraphDef has not.
@@ -81,40 +87,45 @@ class Node {
 
   /// What it means to the flow of control: its op's, but for a constant Enter.
   FlowKind flow() const {
-    const FlowKind kind = op_->schema.flow;
-    return kind == FlowKind::kEnter && attrs_.GetOr<bool>("is_constant", false)
+    const FlowKind kind = schema().flow;
+    return kind == FlowKind::kEnter && attrs().GetOr<bool>("is_constant", false)
                ? FlowKind::kConstantEnter
                : kind;
   }
-  bool is_enter() const { return op_->schema.flow == FlowKind::kEnter; }
-  bool is_exit() const { return op_->schema.flow == FlowKind::kExit; }
-  bool is_next_iteration() const { return op_->schema.flow == FlowKind::kNextIteration; }
-  bool is_transfer() const { return op_->schema.flow == FlowKind::kTransfer; }
-  bool is_arg() const { return op_->schema.is_arg; }
-  bool is_retval() const { return op_->schema.is_retval; }
-  bool is_constant() const { return op_->schema.is_constant; }
-  bool is_placeholder() const { return op_->schema.is_placeholder; }
-  bool is_variable() const { return op_->schema.is_variable; }
-  bool is_identity() const { return op_->schema.is_identity; }
-  bool is_stateful() const { return op_->schema.is_stateful; }
+  bool is_enter() const { return schema().flow == FlowKind::kEnter; }
+  bool is_exit() const { return schema().flow == FlowKind::kExit; }
+  bool is_next_iteration() const { return schema().flow == FlowKind::kNextIteration; }
+  bool is_transfer() const { return schema().flow == FlowKind::kTransfer; }
+  bool is_arg() const { return schema().is_arg; }
+  bool is_retval() const { return schema().is_retval; }
+  bool is_constant() const { return schema().is_constant; }
+  bool is_placeholder() const { return schema().is_placeholder; }
+  bool is_variable() const { return schema().is_variable; }
+  bool is_identity() const { return schema().is_identity; }
+  bool is_stateful() const { return schema().is_stateful; }
   /// Whether its outputs follow from its inputs alone, whenever and wherever it runs.
-  bool is_pure() const { return !op_->schema.is_stateful && !op_->schema.reads_outside; }
+  bool is_pure() const { return !schema().is_stateful && !schema().reads_outside; }
 
  private:
   friend class Graph;
   friend Node* FailedNode();
-  Node() = default;
+  Node();
+
+  /// What does not change once the node is made: copies share it.
+  struct Definition {
+    const OpRegistration* op = nullptr;
+    std::string name;
+    AttributeMap attrs;
+    DTypeVector input_types;
+    DTypeVector output_types;
+  };
 
   int id_ = -1;
   uint64_t graph_id_ = 0;
-  const OpRegistration* op_ = nullptr;
-  std::string name_;
-  AttributeMap attrs_;
+  std::shared_ptr<const Definition> definition_;
   std::string requested_device_;
-  std::string assigned_device_;
+  std::shared_ptr<const std::string> assigned_device_;  // not null
   std::source_location place_;
-  DTypeVector input_types_;
-  DTypeVector output_types_;
   std::vector<Endpoint> inputs_;
   std::vector<Node*> control_inputs_;
   std::vector<OutEdge> out_edges_;
@@ -299,7 +310,7 @@ class Graph {
   flat_hash_map<int, std::string> loop_frames_;
   std::vector<std::unique_ptr<Node>> nodes_;
   int live_ = 0;
-  StringViewMap<Node*> by_name_;  // the names are the nodes' own
+  StringViewMap<Node*> by_name_;  // the names are those of the nodes
   mutable StringMap<int> next_suffix_;
 };
 

@@ -64,9 +64,9 @@ Status AttributeError(const Graph& graph, const Node& node) {
 }  // namespace
 
 Status Graph::InferShapes(Node* node) {
-  if (node->op_->shape == nullptr) return OkStatus();
+  if (node->registration().shape == nullptr) return OkStatus();
   ShapeContext context(*node);
-  TENON_RETURN_IF_ERROR(node->op_->shape(context));
+  TENON_RETURN_IF_ERROR(node->registration().shape(context));
   TENON_ASSIGN_OR_RETURN(node->output_shapes_, context.TakeOutputs());
   return OkStatus();
 }

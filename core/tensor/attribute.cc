@@ -93,40 +93,22 @@ bool Attribute::Equals(const Attribute& other) const {
 }
 
 const Attribute* AttributeMap::Find(std::string_view name) const {
-  const auto it = std::lower_bound(begin(), end(), name, NameLess);
-  return it != end() && it->first == name ? &it->second : nullptr;
+  const auto it = std::lower_bound(entries_.begin(), entries_.end(), name, NameLess);
+  return it != entries_.end() && it->first == name ? &it->second : nullptr;
 }
 
 void AttributeMap::Set(std::string_view name, Attribute value) {
-  std::vector<Entry>& list = Own();
-  const auto it = std::lower_bound(list.begin(), list.end(), name, NameLess);
-  if (it != list.end() && it->first == name) {
+  const auto it = std::lower_bound(entries_.begin(), entries_.end(), name, NameLess);
+  if (it != entries_.end() && it->first == name) {
     it->second = std::move(value);
   } else {
-    list.insert(it, Entry(std::string(name), std::move(value)));
+    entries_.insert(it, Entry(std::string(name), std::move(value)));
   }
 }
 
 void AttributeMap::Erase(std::string_view name) {
-  if (Find(name) == nullptr) return;
-  std::vector<Entry>& list = Own();
-  list.erase(std::lower_bound(list.begin(), list.end(), name, NameLess));
-}
-
-void AttributeMap::Release() {
-  if (entries_->owners.fetch_sub(1, std::memory_order_acq_rel) == 1) delete entries_;
-}
-
-std::vector<AttributeMap::Entry>& AttributeMap::Own() {
-  if (entries_ == nullptr) {
-    entries_ = new Entries;
-  } else if (entries_->owners.load(std::memory_order_acquire) != 1) {
-    auto* const own = new Entries;
-    own->list = entries_->list;
-    Release();
-    entries_ = own;
-  }
-  return entries_->list;
+  const auto it = std::lower_bound(entries_.begin(), entries_.end(), name, NameLess);
+  if (it != entries_.end() && it->first == name) entries_.erase(it);
 }
 
 }  // namespace tenon

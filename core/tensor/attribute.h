@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -72,8 +71,7 @@ class Attribute {
   Value value_;
 };
 
-/// The attributes of a node: few, so a vector sorted by name. Copies share it until one of them
-/// changes, and may be used by several threads, each its own.
+/// The attributes of a node: few, so a vector sorted by name.
 class AttributeMap {
  public:
   using Entry = std::pair<std::string, Attribute>;
@@ -82,28 +80,15 @@ class AttributeMap {
   AttributeMap(std::initializer_list<Entry> entries) {
     for (const Entry& e : entries) Set(e.first, e.second);
   }
-  AttributeMap(const AttributeMap& other) : entries_(other.entries_) {
-    if (entries_ != nullptr) entries_->owners.fetch_add(1, std::memory_order_relaxed);
-  }
-  AttributeMap(AttributeMap&& other) noexcept : entries_(std::exchange(other.entries_, nullptr)) {}
-  AttributeMap& operator=(AttributeMap other) noexcept {
-    std::swap(entries_, other.entries_);
-    return *this;
-  }
-  ~AttributeMap() {
-    if (entries_ != nullptr) Release();
-  }
 
   /// Null when there is none of that name.
   const Attribute* Find(std::string_view name) const;
   void Set(std::string_view name, Attribute value);
   void Erase(std::string_view name);
-  bool empty() const { return size() == 0; }
-  size_t size() const { return entries_ == nullptr ? 0 : entries_->list.size(); }
-  const Entry* begin() const { return entries_ == nullptr ? nullptr : entries_->list.data(); }
-  const Entry* end() const { return begin() + size(); }
-  /// Whether both are copies of one map that neither has changed: a sure sign of equality only.
-  bool Shares(const AttributeMap& other) const { return entries_ == other.entries_; }
+  bool empty() const { return entries_.empty(); }
+  size_t size() const { return entries_.size(); }
+  auto begin() const { return entries_.begin(); }
+  auto end() const { return entries_.end(); }
 
   /// The value of attribute `name`; NotFound when absent, InvalidArgument when of another type.
   /// T: std::string, int64_t, float, bool, DType, PartialShape, Tensor, FunctionName, or a
@@ -125,16 +110,7 @@ class AttributeMap {
   }
 
  private:
-  struct Entries {
-    std::atomic<int> owners = 1;
-    std::vector<Entry> list;
-  };
-
-  void Release();
-  /// The list of this map alone.
-  std::vector<Entry>& Own();
-
-  Entries* entries_ = nullptr;
+  std::vector<Entry> entries_;
 };
 
 }  // namespace tenon

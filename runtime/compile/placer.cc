@@ -22,7 +22,9 @@ class Placer {
         parent_(graph.num_ids()),
         sizes_(graph.num_ids()) {
     std::iota(parent_.begin(), parent_.end(), 0);
-    for (const PlacementDevice& d : devices) names_.push_back(d.name.ToString());
+    for (const PlacementDevice& d : devices) {
+      names_.push_back(std::make_shared<const std::string>(d.name.ToString()));
+    }
   }
 
   Status Run() {
@@ -133,7 +135,7 @@ class Placer {
     return wish;
   }
 
-  const std::string& NameOf(const PlacementDevice& device) const {
+  const std::shared_ptr<const std::string>& NameOf(const PlacementDevice& device) const {
     return names_[&device - devices_.data()];
   }
 
@@ -221,7 +223,7 @@ class Placer {
     const PlacementDevice* chosen = nullptr;
   };
 
-  std::vector<std::string> names_;    // of the devices
+  std::vector<std::shared_ptr<const std::string>> names_;  // of the devices
   std::vector<int> parent_;           // by node id, which is its own at the root of a group
   std::vector<int> sizes_;            // of groups, by the id of the root
   flat_hash_map<int, Group> groups_;  // of several nodes
