@@ -70,7 +70,7 @@ class Node {
   /// What the user asked for: a device name, perhaps partial or empty.
   const std::string& requested_device() const { return requested_device_; }
   void set_requested_device(std::string device) { requested_device_ = std::move(device); }
-  /// The full name of the device that placement chose; empty before.
+  /// The full name of the device that placement chose; empty before. Valid until it is set again.
   const std::string& assigned_device() const { return *assigned_device_; }
   void set_assigned_device(std::string device) {
     assigned_device_ = std::make_shared<const std::string>(std::move(device));

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 
 namespace tenon {
 namespace {
@@ -36,6 +37,8 @@ template <typename T>
 bool Same(const T& a, const T& b) {
   return a == b;
 }
+/// By their bits, as those of tensors: 0 and -0 are not the same, and a NaN is.
+bool Same(float a, float b) { return std::bit_cast<uint32_t>(a) == std::bit_cast<uint32_t>(b); }
 bool Same(const Tensor& a, const Tensor& b) { return a.Equals(b); }
 bool Same(const FunctionName& a, const FunctionName& b) {
   return a.name == b.name && std::equal(a.attrs.begin(), a.attrs.end(), b.attrs.begin(),
@@ -48,6 +51,7 @@ bool SameList(const std::vector<T>& a, const std::vector<T>& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(),
                     [](const T& x, const T& y) { return Same(x, y); });
 }
+bool Same(const std::vector<float>& a, const std::vector<float>& b) { return SameList(a, b); }
 bool Same(const std::vector<Tensor>& a, const std::vector<Tensor>& b) { return SameList(a, b); }
 bool Same(const std::vector<FunctionName>& a, const std::vector<FunctionName>& b) {
   return SameList(a, b);

@@ -8,6 +8,7 @@
 #include "distributed/worker/partial_graph.h"
 #include "distributed/worker/step_stats.h"
 #include "runtime/compile/compiler.h"
+#include "runtime/compile/placer.h"
 #include "runtime/device/session_device.h"
 
 namespace tenon {
@@ -225,7 +226,7 @@ Status Worker::RegisterGraph(const RegisterGraphRequest& request, RegisterGraphR
   import.infer_shapes = false;  // the master has done it on the whole graph
   TENON_ASSIGN_OR_RETURN(Graph graph,
                          GraphFromProto(request.graph_def(), *environment_.registry, import));
-  for (Node* n : graph.nodes()) n->set_assigned_device(n->requested_device());
+  AssignRequestedDevices(&graph);
   const PassOptions passes =
       PassesOf(request.has_config_proto() ? request.config_proto().graph_options()
                                           : request.graph_options());

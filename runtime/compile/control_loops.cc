@@ -13,7 +13,7 @@ using Triggers = flat_hash_map<std::pair<std::string, std::string>, Node*>;
 
 class ControlLoopBuilder {
  public:
-  ControlLoopBuilder(Graph& graph, const std::function<std::string_view(const Node&)>& location)
+  ControlLoopBuilder(Graph& graph, std::string_view (*location)(const Node&))
       : graph_(graph), location_(location) {}
 
   StatusOr<Triggers> Run() {
@@ -125,7 +125,7 @@ class ControlLoopBuilder {
   }
 
   Graph& graph_;
-  const std::function<std::string_view(const Node&)>& location_;
+  std::string_view (*const location_)(const Node&);
   FrameInfo info_;
   StringMap<int> frame_of_name_;
   StringMap<std::string> device_at_;
@@ -136,8 +136,7 @@ class ControlLoopBuilder {
 
 }  // namespace
 
-StatusOr<Triggers> AddControlLoops(Graph* graph,
-                                   const std::function<std::string_view(const Node&)>& location) {
+StatusOr<Triggers> AddControlLoops(Graph* graph, std::string_view (*location)(const Node&)) {
   return ControlLoopBuilder(*graph, location).Run();
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,6 +18,6 @@ namespace tenon {
 /// which goes round once an iteration; its Merge triggers the receives. The triggers are returned
 /// by (location, frame name). PlaceControlFlow comes before.
 StatusOr<flat_hash_map<std::pair<std::string, std::string>, Node*>> AddControlLoops(
-    Graph* graph, const std::function<std::string_view(const Node&)>& location);
+    Graph* graph, std::string_view (*location)(const Node&));
 
 }  // namespace tenon

@@ -236,4 +236,13 @@ Status PlaceNodes(Graph* graph, const std::vector<PlacementDevice>& devices,
   return Placer(*graph, devices, options).Run();
 }
 
+void AssignRequestedDevices(Graph* graph) {
+  auto device = std::make_shared<const std::string>();
+  for (Node* n : graph->nodes()) {
+    const std::string& requested = n->requested_device();
+    if (requested != *device) device = std::make_shared<const std::string>(requested);
+    n->set_assigned_device(device);
+  }
+}
+
 }  // namespace tenon

@@ -37,4 +37,7 @@ struct PlacementOptions {
 Status PlaceNodes(Graph* graph, const std::vector<PlacementDevice>& devices,
                   const PlacementOptions& options);
 
+/// Assigns to each node the device that it asks for: in a part that a master has placed, its own.
+void AssignRequestedDevices(Graph* graph);
+
 }  // namespace tenon

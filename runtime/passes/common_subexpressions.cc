@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <bit>
 
 #include "absl/container/inlined_vector.h"
 #include "absl/hash/hash.h"
@@ -36,8 +37,10 @@ size_t Hash(const Attribute& attribute) {
   return std::visit(
       [&](const auto& value) -> size_t {
         using T = std::decay_t<decltype(value)>;
-        if constexpr (std::is_arithmetic_v<T> || std::is_same_v<T, std::string> ||
-                      std::is_same_v<T, DType>) {
+        if constexpr (std::is_same_v<T, float>) {
+          return absl::HashOf(std::bit_cast<uint32_t>(value));
+        } else if constexpr (std::is_integral_v<T> || std::is_same_v<T, std::string> ||
+                             std::is_same_v<T, DType>) {
           return absl::HashOf(value);
         } else {
           return absl::HashOf(attribute.ToString());  // of large tensors the beginning

@@ -119,7 +119,7 @@ def alone(flights, folder):
 
 
 def check_ended(job, steps, model_dir, wanted, flights):
-    """All have trained, and the last checkpoint has been evaluated."""
+    """All have trained, and a checkpoint of all steps has been evaluated."""
     for task in job.trainers:
         loss = re.search(r"Loss for final step: ([\d.]+)\.$", job.processes[task].text(), re.MULTILINE)
         assert loss and float(loss[1]) < .8 * BATCH, (task, job.processes[task].text()[-3000:])

@@ -65,6 +65,20 @@ TEST_F(PassesTest, NothingWaitsForWhatIsFoldedOrMerged) {
   EXPECT_EQ(optimised.Find("after_b"), nullptr);
 }
 
+/// The sign of a zero is seen by whoever divides by it.
+TEST_F(PassesTest, ZeroesOfTwoSignsAreTwoAttributes) {
+  Graph graph(AllOps());
+  GraphBuilding building(graph);
+  const Output x = Placeholder(DType::kFloat, {2}, {.name = "x"});
+  LeakyRelu(x, {.alpha = 0.0f, .name = "a"});
+  LeakyRelu(x, {.alpha = -0.0f, .name = "b"});
+  LeakyRelu(x, {.alpha = 0.0f, .name = "c"});
+  const Graph optimised = Optimised(graph);
+  EXPECT_NE(optimised.Find("a"), nullptr);
+  EXPECT_NE(optimised.Find("b"), nullptr);
+  EXPECT_EQ(optimised.Find("c"), nullptr);
+}
+
 TEST_F(PassesTest, WhatIsReadOutsideOfTheGraphIsNeitherComputedBeforehandNorMerged) {
   const std::string path = StrCat(::testing::TempDir(), "passes_test_words");
   const auto write = [&](std::string_view words) { std::ofstream(path) << words; };
