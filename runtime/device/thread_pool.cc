@@ -75,11 +75,8 @@ void ThreadPool::Work() {
       Task task = std::move(tasks_.front());
       tasks_.pop_front();
       ++running_;
-      const bool leaves_watch = Unwatched() != nullptr;
+      if (Unwatched() != nullptr) wake_.NotifyOne();  // somebody else watches now
       mu_.Unlock();
-      // Somebody else watches now. Where that thread is on the same core, it would run at once, and
-      // only find the lock taken.
-      if (leaves_watch) wake_.NotifyOne();
       task.run();
       task = {};  // what it holds dies outside the lock
       mu_.Lock();
