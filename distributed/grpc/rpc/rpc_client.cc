@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "distributed/grpc/rpc/rpc_client.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include "distributed/grpc/rpc/deadline.h"
 #include "distributed/grpc/rpc/security.h"
 #include "distributed/grpc/rpc/status.h"
@@ -44,9 +47,15 @@ class RpcClient::Running final : public Completion {
   }
 
   void Complete(bool) override {
-    // What ended the call is a better answer than that it was ended.
-    const bool lost = status_.error_code() == grpc::StatusCode::CANCELLED && lost_->cancelled();
-    Finish(lost ? ToGrpc(lost_->status()) : status_);
+    if (status_.error_code() == grpc::StatusCode::CANCELLED) {
+      // What ended the call is a better answer than that it was ended.
+      if (lost_->cancelled()) return Finish(ToGrpc(lost_->status()));
+      // The word is gRPC's own: a server that shuts down ends its calls with it.
+      if (!IsCancelledHere() && status_.error_message() == "CANCELLED") {
+        return Finish({grpc::StatusCode::UNAVAILABLE, "the server has ended the call"});
+      }
+    }
+    Finish(status_);
   }
 
  private:
@@ -54,6 +63,12 @@ class RpcClient::Running final : public Completion {
     Cancellation* cancellation;
     Cancellation::Token token = Cancellation::kAlreadyCancelled;
   };
+
+  bool IsCancelledHere() const {
+    return std::any_of(std::begin(follows_), std::end(follows_), [](const Followed& f) {
+      return f.cancellation != nullptr && f.cancellation->cancelled();
+    });
+  }
 
   void Finish(const grpc::Status& status) {
     const std::unique_ptr<Running> owned(this);
