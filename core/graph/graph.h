@@ -111,7 +111,7 @@ class Node {
   friend Node* FailedNode();
   Node();
 
-  /// What does not change once the node is made: copies share it.
+  /// The part that does not change once the node is made: copies share it.
   struct Definition {
     const OpRegistration* op = nullptr;
     std::string name;

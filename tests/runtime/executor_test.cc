@@ -40,7 +40,7 @@ class ExecutorTest : public ::testing::Test {
   ThreadPool pool_{2};
 };
 
-/// What the calling thread has had of a processor.
+/// The processor time of the calling thread.
 double ThreadSeconds() {
   timespec time = {};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);

@@ -69,7 +69,7 @@ struct Counts {
 };
 
 constexpr int64_t kBatch = 100, kInputs = 784, kHidden = 100, kClasses = 10;
-/// What the network's weights have, of which each step reads all and changes all.
+/// The bytes of the network's weights, of which each step reads all and changes all.
 constexpr int64_t kLargeBytes = 4 * kInputs * kHidden;
 constexpr int64_t kWeightBytes = kLargeBytes + 4 * kHidden * kClasses;
 

@@ -48,7 +48,7 @@ class RpcClient::Running final : public Completion {
 
   void Complete(bool) override {
     if (status_.error_code() == grpc::StatusCode::CANCELLED) {
-      // What ended the call is a better answer than that it was ended.
+      // The reason of the end is a better answer than that the call was ended.
       if (lost_->cancelled()) return Finish(ToGrpc(lost_->status()));
       // The word is gRPC's own: a server that shuts down ends its calls with it.
       if (!IsCancelledHere() && status_.error_message() == "CANCELLED") {
