@@ -39,7 +39,7 @@ void ServerAccessFlags::AddTo(CLI::App& app) {
          "MiB that the tensors of one session may take, variables included; default: no limit")
       ->check(Between(1, kMostMebibytes));
   app.add_option("--max_message_bytes", limits.message_bytes, "Largest message that is taken")
-      ->check(Between(1024, INT_MAX));
+      ->check(Between(4 << 20, INT_MAX));  // the tasks of a job join messages up to half of that
   app.add_option("--max_graph_nodes", limits.graph_nodes, "Largest graph of a session")
       ->check(AtLeast(1));
   app.add_option("--max_sessions", limits.sessions, "Sessions at once")->check(AtLeast(1));

@@ -7,18 +7,23 @@
 #include "core/base/exceptions.h"
 #include "core/base/hash_map.h"
 #include "core/base/mutex.h"
+#include "distributed/grpc/peer/listening_process.h"
 #include "distributed/grpc/peer/local_socket.h"
 #include "distributed/grpc/peer/peer_memory.h"
 #include "distributed/grpc/peer/peer_stream.h"
 #include "distributed/grpc/rpc/run_graph_coding.h"
 #include "distributed/grpc/rpc/status.h"
 #include "distributed/grpc/worker_service.h"
+#include "distributed/worker/run_table.h"
 
 namespace tenon {
 namespace {
 
 /// Tensors of so many bytes are left for one caller, who may never take them; more are sent.
 constexpr size_t kMostLeft = size_t{1} << 30;
+
+/// The steps of one caller that may be there, as many as a task's.
+constexpr size_t kMostSteps = RunTable::kMaxRuns;
 
 /// A call that is being answered.
 struct ServedCall {
@@ -82,11 +87,6 @@ class ServerStream final : public PeerStream {
       }
     }
   }
-  // Only the answering end sends tensors.
-  Allocator* MemoryFor(uint64_t) override { return nullptr; }
-  void OnTensor(uint64_t, const Status&, Tensor, bool) override {}
-  bool OnPlace(uint64_t, uint64_t, ArrivingTensor) override { return false; }
-
   /// Null when the caller has used the number already.
   std::shared_ptr<ServedCall> NewCall(uint64_t id) {
     auto call = std::make_shared<ServedCall>();
@@ -100,9 +100,18 @@ class ServerStream final : public PeerStream {
     if (Status s = ReadRunGraphRequest(request, worker_.arrival_memory(), &call->run); !s.ok()) {
       return Answer(id, call, s, nullptr);
     }
+    bool too_many = false;
     {
+      // Also of runs that will be refused: one that is not may come first to who cleans up.
       MutexLock lock(mu_);
-      steps_.insert(request.step_id());
+      too_many = steps_.size() >= kMostSteps && !steps_.contains(request.step_id());
+      if (!too_many) steps_.insert(request.step_id());
+    }
+    if (too_many) {
+      return Answer(id, call,
+                    ResourceExhausted("the caller has ", kMostSteps,
+                                      " steps that it has not cleaned up, as many as it may"),
+                    nullptr);
     }
     worker_.RunGraphAsync(&call->run, &call->cancellation, [self = Self(), id, call](Status s) {
       cluster::PeerFrame frame;
@@ -144,7 +153,10 @@ class ServerStream final : public PeerStream {
   }
 
   void Show(const std::string& challenge) {
-    if (!left_above_ || shown_ || challenge.size() != kMemoryChallengeBytes) return;
+    if (!left_above_ || shown_ || challenge.size() != kMemoryChallengeBytes ||
+        !IsOfThisHost(rpc_->peer())) {
+      return;
+    }
     shown_.emplace(challenge);
     cluster::PeerFrame frame;
     *frame.mutable_memory_place() = shown_->place();

@@ -129,8 +129,16 @@ StatusOr<RunTable::Entry*> RunTable::FindOrCreate(int64_t step_id) {
 StatusOr<std::shared_ptr<TaskRun>> RunTable::Run(int64_t step_id, const std::string& session,
                                                  std::shared_ptr<const TaskPeers> peers) {
   MutexLock lock(mu_);
+  const auto known = steps_.find(step_id);
+  if (runs_ >= kMaxRuns && (known == steps_.end() || !known->second.runs)) {
+    return ResourceExhausted(own_task_, " has ", runs_,
+                             " steps that run or have not been cleaned up, as many as it may");
+  }
   TENON_ASSIGN_OR_RETURN(Entry* const entry, FindOrCreate(step_id));
-  if (!entry->runs) entry->step->SetPeers(std::move(peers));
+  if (!entry->runs) {
+    entry->step->SetPeers(std::move(peers));
+    ++runs_;
+  }
   entry->session = session;
   entry->runs = true;
   return entry->step;
@@ -175,6 +183,7 @@ void RunTable::Remove(int64_t step_id) {
     const auto found = steps_.find(step_id);
     if (found == steps_.end()) return;
     step = std::move(found->second.step);
+    runs_ -= found->second.runs ? 1 : 0;
     steps_.erase(found);
   }
   step->Abort(CleanedUp(step_id));
@@ -188,6 +197,7 @@ void RunTable::RemoveSession(const std::string& session) {
       if (it->second.runs && it->second.session == session) {
         Remember(it->first);
         dying.push_back(std::move(it->second.step));
+        --runs_;
         steps_.erase(it++);
       } else {
         ++it;
@@ -203,6 +213,7 @@ void RunTable::AbortAll(const Status& why) {
     MutexLock lock(mu_);
     aborted_ = why;
     steps.swap(steps_);
+    runs_ = 0;
   }
   for (auto& [id, entry] : steps) entry.step->Abort(why);
 }

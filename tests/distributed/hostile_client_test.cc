@@ -425,6 +425,15 @@ TEST_F(HostileClientTest, APeerThatSendsCallsAndTakesNoAnswer) {
   ExpectBack(before, 160);  // of what malloc keeps for the next time
 }
 
+TEST_F(HostileClientTest, AMessageOfMillionsOfEmptyFrames) {
+  MutePeer peer(server_->target());
+  std::string frames;
+  while (frames.size() < 8 << 20) frames.append("\x0a\0", 2);
+  const grpc::Slice slice(frames);
+  peer.Send(grpc::ByteBuffer(&slice, 1));
+  EXPECT_TRUE(peer.WaitForTheEnd() && Answers());
+}
+
 TEST_F(HostileClientTest, ExtendRunCloseAndResetFromEightThreads) {
   const Holdings before = Holdings::Now();
   // A minute when asked for: the numbers of docs/security.md.

@@ -27,7 +27,7 @@
 namespace tenon::testing {
 
 /// The calling end of a peer stream, frame by frame.
-class Caller final : public FrameReceiver {
+class Caller final : public FrameReceiver, private TensorReceiver {
  public:
   explicit Caller(const std::string& address) : stub_(OpenChannel(address)) {
     stream_ = stub_.PrepareCall(&context_, "/tenon.cluster.PeerService/Exchange", &queue_);
@@ -124,6 +124,7 @@ class Caller final : public FrameReceiver {
       frames_.push_back(std::move(frame));
     }
   }
+  TensorReceiver* tensor_receiver() override { return this; }
   Allocator* MemoryFor(uint64_t) override { return &CpuAllocator(); }
   void OnTensor(uint64_t, const Status&, Tensor tensor, bool) override {
     came_ = {std::move(tensor), std::nullopt};

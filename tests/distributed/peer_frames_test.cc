@@ -17,7 +17,8 @@ namespace {
 using testing::IsError;
 
 /// What has arrived.
-struct Arrivals final : FrameReceiver {
+struct Arrivals final : FrameReceiver, TensorReceiver {
+  TensorReceiver* tensor_receiver() override { return this; }
   void OnFrame(cluster::PeerFrame frame) override { frames.push_back(std::move(frame)); }
   Allocator* MemoryFor(uint64_t call) override {
     return unwanted.contains(call) ? nullptr : memory;

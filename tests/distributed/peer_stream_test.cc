@@ -123,7 +123,7 @@ TEST(PeerStreamTest, TensorsStayInMemoryForACallerWhoHasReadTheChallengeThere) {
 }
 
 /// What a stream writes, one message after the other, when the test says so.
-class RecordedStream final : public PeerStream {
+class RecordedStream final : public PeerStream, private TensorReceiver {
  public:
   explicit RecordedStream(Poller& poller) : PeerStream(poller) {}
   void Start() { Open(&reader_, &writer_); }
@@ -155,6 +155,7 @@ class RecordedStream final : public PeerStream {
     void* tag = nullptr;
   };
   void OnFrame(cluster::PeerFrame frame) override { written.push_back(std::move(frame)); }
+  TensorReceiver* tensor_receiver() override { return this; }
   Allocator* MemoryFor(uint64_t) override { return nullptr; }
   void OnTensor(uint64_t, const Status&, Tensor, bool) override {}
   bool OnPlace(uint64_t, uint64_t, ArrivingTensor) override { return false; }

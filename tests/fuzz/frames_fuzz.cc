@@ -41,7 +41,8 @@ std::string Serialised(const google::protobuf::MessageLite& message) {
 }
 
 /// What has come, compared with what came when the same messages were cut otherwise.
-struct FrameLog final : FrameReceiver {
+struct FrameLog final : FrameReceiver, TensorReceiver {
+  TensorReceiver* tensor_receiver() override { return this; }
   explicit FrameLog(uint8_t wanted) : wanted(wanted) {}
   void OnFrame(cluster::PeerFrame frame) override { frames.push_back(Serialised(frame)); }
   Allocator* MemoryFor(uint64_t call) override {

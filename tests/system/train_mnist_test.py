@@ -36,7 +36,7 @@ def numbers_without_meaning(_):
             ("--save_seconds", "inf", "a number 0 to 1000000000"),
             ("--save_seconds", "-1", "0 to 1000000000"), ("--session_timeout", "nan", "a number 0 to"),
             ("--epochs", "0", "at least 1"), ("--memory_limit", "1e300", "1 to"),
-            ("--max_message_bytes", "3000000000", "1024 to 2147483647")):
+            ("--max_message_bytes", "3000000000", "4194304 to 2147483647")):
         done = run(TENON, "train", "mnist", flag, value)
         assert done.returncode == 2 and done.stdout == "", (flag, value, done)
         assert done.stderr.startswith(f"tenon: {flag}: found {value}, wanted {wanted}"), done.stderr

@@ -7,6 +7,7 @@
 #include "core/base/hash_map.h"
 #include "core/base/interruption.h"
 #include "core/base/parallel.h"
+#include "distributed/grpc/peer/listening_process.h"
 #include "distributed/grpc/peer/peer_memory.h"
 #include "distributed/grpc/peer/peer_stream.h"
 #include "distributed/grpc/rpc/channel.h"
@@ -42,7 +43,7 @@ struct PendingCall {
 }  // namespace
 
 /// The calling end of one stream, from its opening to its end. Keeps itself alive in between.
-class ClientStream final : public PeerStream {
+class ClientStream final : public PeerStream, private TensorReceiver {
  public:
   ClientStream(std::shared_ptr<grpc::Channel> channel, Poller& poller,
                const PeerCalls::Named& named, const PeerCalls::OnLoss& on_loss)
@@ -135,6 +136,7 @@ class ClientStream final : public PeerStream {
     if (!frame.has_answer() || !Take(frame.call(), &call)) return;
     call.End(ReadAnswer(frame.answer(), call));
   }
+  TensorReceiver* tensor_receiver() override { return this; }
   Allocator* MemoryFor(uint64_t id) override {
     MutexLock lock(mu_);
     const auto found = calls_.find(id);
@@ -215,6 +217,7 @@ class ClientStream final : public PeerStream {
   void Greet() {
     {
       MutexLock lock(mu_);
+      if (phase_ == Phase::kReady) return;
       phase_ = Phase::kReady;
       was_ready_ = true;
     }
@@ -225,6 +228,7 @@ class ClientStream final : public PeerStream {
   }
   void OpenMemory(const cluster::PeerMemoryPlace& place) {
     if (challenge_.empty() || memory_ != nullptr) return;
+    if (!IsListeningAt(place.process(), context_.peer())) return;
     memory_ = PeerMemory::Open(place, challenge_);
     if (memory_ == nullptr) return;
     cluster::PeerFrame frame;
@@ -266,7 +270,11 @@ class ClientStream final : public PeerStream {
     frame.set_cancel(true);
     Send(frame);
     // Not here, inside Cancel: the end of the call may destroy the Cancellation.
-    poller_.Post([call, why]() mutable { call.End(why); });
+    poller_.Post([self = std::static_pointer_cast<ClientStream>(shared_from_this()), id, call,
+                  why]() mutable {
+      self->Abandon(id);
+      call.End(why);
+    });
   }
 
   void OnBroken() override { stream_->Finish(&status_, finish_.tag()); }

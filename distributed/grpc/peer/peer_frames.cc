@@ -32,6 +32,10 @@ bool ReadTag(CodedInputStream& in, uint32_t tag) {
 
 /// Tensors of one stream whose parts are still coming; each has a receive that waits for it.
 constexpr size_t kMaxArriving = 1 << 16;
+/// The frames of one message. Honest ends close a message at two mebibytes, and no frame of theirs
+/// has fewer than six bytes; an empty one has two, and costs who reads it some hundred times as
+/// many.
+constexpr int kMaxFrames = 1 << 19;
 
 }  // namespace
 
@@ -121,7 +125,8 @@ Status FrameReader::ReadFrom(google::protobuf::io::ZeroCopyInputStream* stream, 
 
 bool FrameReader::ReadAll(CodedInputStream& in, FrameReceiver& receiver) {
   TagReader fields(in);
-  while (fields.Next()) {
+  for (int frames = 0; fields.Next(); ++frames) {
+    if (frames == kMaxFrames) return false;
     const uint64_t tag = fields.tag();
     const FieldLimit field(in);
     if (!field.ok()) return false;
@@ -129,19 +134,23 @@ bool FrameReader::ReadAll(CodedInputStream& in, FrameReceiver& receiver) {
       cluster::PeerFrame frame;
       if (!ReadFields(in, &frame)) return false;
       receiver.OnFrame(std::move(frame));
-    } else if (tag == kTensor) {
-      if (!ReadTensor(in, receiver)) return false;
-    } else if (tag == kPlace) {
-      if (!ReadPlace(in, receiver)) return false;
-    } else if (tag != kPart || !ReadPart(in, receiver)) {
-      return false;
+    } else {
+      TensorReceiver* const tensors = receiver.tensor_receiver();
+      if (tensors == nullptr) return false;
+      if (tag == kTensor) {
+        if (!ReadTensor(in, *tensors)) return false;
+      } else if (tag == kPlace) {
+        if (!ReadPlace(in, *tensors)) return false;
+      } else if (tag != kPart || !ReadPart(in, *tensors)) {
+        return false;
+      }
     }
     if (in.BytesUntilLimit() != 0) return false;
   }
   return fields.ok();
 }
 
-bool FrameReader::ReadTensor(CodedInputStream& in, FrameReceiver& receiver) {
+bool FrameReader::ReadTensor(CodedInputStream& in, TensorReceiver& receiver) {
   uint64_t call = 0;
   if (!ReadTag(in, kCall) || !in.ReadVarint64(&call) || !ReadTag(in, kResponse)) return false;
   Arriving arrived;
@@ -163,7 +172,7 @@ bool FrameReader::ReadTensor(CodedInputStream& in, FrameReceiver& receiver) {
   return true;
 }
 
-bool FrameReader::ReadPart(CodedInputStream& in, FrameReceiver& receiver) {
+bool FrameReader::ReadPart(CodedInputStream& in, TensorReceiver& receiver) {
   uint64_t call = 0;
   int size = 0;
   if (!ReadTag(in, kCall) || !in.ReadVarint64(&call) || !ReadTag(in, kContent) ||
@@ -193,7 +202,14 @@ bool FrameReader::ReadPart(CodedInputStream& in, FrameReceiver& receiver) {
   return true;
 }
 
-bool FrameReader::ReadPlace(CodedInputStream& in, FrameReceiver& receiver) {
+void FrameReader::Abandon(uint64_t call) {
+  const auto found = arriving_.find(call);
+  if (found == arriving_.end()) return;
+  found->second.wanted = false;
+  found->second.head.tensor = Tensor();
+}
+
+bool FrameReader::ReadPlace(CodedInputStream& in, TensorReceiver& receiver) {
   uint64_t call = 0, address = 0;
   if (!ReadTag(in, kCall) || !in.ReadVarint64(&call) || !ReadTag(in, kAddress) ||
       !in.ReadVarint64(&address)) {

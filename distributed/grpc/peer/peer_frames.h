@@ -46,10 +46,9 @@ class FrameBatch {
   size_t own_bytes_ = 0;
 };
 
-/// Gets the parts of a message.
-class FrameReceiver {
+/// Gets the tensors of messages.
+class TensorReceiver {
  public:
-  virtual void OnFrame(cluster::PeerFrame frame) = 0;
   /// The host memory that the tensor goes into which answers `call`; null when nobody waits for it:
   /// its bytes are skipped then and no memory is asked for.
   virtual Allocator* MemoryFor(uint64_t call) = 0;
@@ -58,6 +57,17 @@ class FrameReceiver {
   /// A tensor whose bytes are still at `address` of the sender's memory; `arrived` has none where
   /// nobody waits for it. False when that memory cannot be read.
   virtual bool OnPlace(uint64_t call, uint64_t address, ArrivingTensor arrived) = 0;
+
+ protected:
+  ~TensorReceiver() = default;
+};
+
+/// Gets the parts of a message.
+class FrameReceiver {
+ public:
+  virtual void OnFrame(cluster::PeerFrame frame) = 0;
+  /// Whoever gets the tensors; null where none may come, which are malformed messages there.
+  virtual TensorReceiver* tensor_receiver() { return nullptr; }
 
  protected:
   ~FrameReceiver() = default;
@@ -70,6 +80,8 @@ class FrameReader {
   /// have been given then.
   Status Read(grpc::ByteBuffer* message, FrameReceiver& receiver);
   Status Read(std::string_view message, FrameReceiver& receiver);
+  /// Frees what has come of a tensor that nobody waits for any more; the rest of it is skipped.
+  void Abandon(uint64_t call);
 
  private:
   /// A tensor whose parts are still coming.
@@ -82,9 +94,9 @@ class FrameReader {
   Status ReadFrom(google::protobuf::io::ZeroCopyInputStream* stream, size_t num_bytes,
                   FrameReceiver& receiver);
   bool ReadAll(google::protobuf::io::CodedInputStream& in, FrameReceiver& receiver);
-  bool ReadTensor(google::protobuf::io::CodedInputStream& in, FrameReceiver& receiver);
-  bool ReadPart(google::protobuf::io::CodedInputStream& in, FrameReceiver& receiver);
-  bool ReadPlace(google::protobuf::io::CodedInputStream& in, FrameReceiver& receiver);
+  bool ReadTensor(google::protobuf::io::CodedInputStream& in, TensorReceiver& receiver);
+  bool ReadPart(google::protobuf::io::CodedInputStream& in, TensorReceiver& receiver);
+  bool ReadPlace(google::protobuf::io::CodedInputStream& in, TensorReceiver& receiver);
 
   flat_hash_map<uint64_t, Arriving> arriving_;  // by call
 };

@@ -7,8 +7,12 @@
 namespace tenon {
 namespace {
 
-/// A message is closed when it has this much, so that none grows beyond what gRPC can carry.
+/// A message is closed when it has this much.
 constexpr size_t kFullMessageBytes = kTensorPartBytes;
+
+/// No message has more, of several frames: a peer may not take larger ones. A frame of more is a
+/// message of its own.
+constexpr size_t kMostMessageBytes = 2 * kFullMessageBytes;
 
 /// With more bytes waiting, those of shared tensors not counted, nothing is read: who sends calls
 /// and does not take the answers must not fill the memory with them.
@@ -33,8 +37,10 @@ void PeerStream::Open(Reader* reader, Writer* writer) {
   WriteNext();
 }
 
-FrameBatch& PeerStream::LastBatch() {
-  if (queue_.empty() || queue_.back().batch.num_bytes() >= kFullMessageBytes) {
+FrameBatch& PeerStream::LastBatch(size_t frame_bytes) {
+  const size_t num_bytes = queue_.empty() ? 0 : queue_.back().batch.num_bytes();
+  if (queue_.empty() || num_bytes >= kFullMessageBytes ||
+      (num_bytes > 0 && num_bytes + frame_bytes > kMostMessageBytes)) {
     queue_.emplace_back();
   }
   return queue_.back().batch;
@@ -46,9 +52,10 @@ PeerStream::Outgoing* PeerStream::Append(const cluster::PeerFrame& frame) {
   // before the call.
   const bool ends_call = frame.content_case() == cluster::PeerFrame::kCancel ||
                          frame.content_case() == cluster::PeerFrame::kCleanupGraph;
-  const bool at_end =
-      ends_call || queue_.empty() || queue_.front().batch.num_bytes() >= 2 * kFullMessageBytes;
-  if (at_end) LastBatch();
+  const size_t num_bytes = frame.ByteSizeLong();
+  const bool at_end = ends_call || queue_.empty() ||
+                      queue_.front().batch.num_bytes() + num_bytes > kMostMessageBytes;
+  if (at_end) LastBatch(num_bytes);
   Outgoing& message = at_end ? queue_.back() : queue_.front();
   queued_bytes_ -= message.batch.own_bytes();
   message.batch.Add(frame);
@@ -319,6 +326,7 @@ void PeerStream::DirectionEnded() {
     if (socket_ != nullptr) poller_.sockets().Remove(socket_number_);
   }
   socket_.reset();
+  frames_ = {};  // the tensors of which only the beginning has come
   OnBroken();
 }
 

@@ -65,6 +65,8 @@ class PeerStream : public FrameReceiver, public std::enable_shared_from_this<Pee
   /// The two halves of Send: a subclass may do the first under a lock of its own.
   void Enqueue(const cluster::PeerFrame& frame);
   void WriteSoon(const cluster::PeerFrame& frame);
+  /// Frees what has come of the tensor that answers `call`, which has ended. The poller's.
+  void Abandon(uint64_t call) { frames_.Abandon(call); }
   /// Why this end has broken the stream, in OnBroken; OK when it has not.
   const Status& fault() const { return fault_; }
 
@@ -88,7 +90,8 @@ class PeerStream : public FrameReceiver, public std::enable_shared_from_this<Pee
 
   /// Adds a frame to the message that is returned; null when the stream is broken.
   Outgoing* Append(const cluster::PeerFrame& frame) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  FrameBatch& LastBatch() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  /// The message that what follows goes into, a frame of so many bytes.
+  FrameBatch& LastBatch(size_t frame_bytes = 0) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   /// Writes what is in the queue when this thread's burst is over.
   void WriteAtEndOfBurst();
   /// Starts the next read, unless the other side does not take what is sent to it.

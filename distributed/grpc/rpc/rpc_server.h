@@ -33,6 +33,8 @@ class ServedRpc final : public std::enable_shared_from_this<ServedRpc> {
 
   /// What a method with one message was called with.
   grpc::ByteBuffer& request() { return request_; }
+  /// The caller's address, as gRPC names it: "ipv4:127.0.0.1:40000".
+  std::string peer() const { return context_.peer(); }
   /// Triggered when the caller has given up or is gone.
   Cancellation& cancellation() { return cancellation_; }
   /// For methods with streams.
