@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <atomic>
 #include <chrono>
 #include <fstream>
 #include <thread>
 
+#include "core/base/mutex.h"
 #include "core/build/building.h"
+#include "distributed/client/remote_session.h"
 #include "distributed/protocol/server.h"
 #include "distributed/protocol/task_role.h"
 #include "ops/array/array_basic_ops.h"
 #include "ops/array/constants.h"
+#include "ops/math/operators.h"
 #include "tools/bench.h"
 #include "tools/processes.h"
 #include "train/variables.h"
@@ -108,6 +112,69 @@ StatusOr<double> NullStep(const OpRegistry& ops) {
   return seconds * 1e6;
 }
 
+/// A client's small step that is made again and again, many at once.
+class ManyRuns {
+ public:
+  explicit ManyRuns(PreparedStep& step) : step_(step) {}
+
+  /// Runs a second of `in_flight` at once.
+  StatusOr<double> Measure(int in_flight) {
+    constexpr std::chrono::seconds kWarmUp{1}, kMeasured{3};
+    {
+      MutexLock lock(mu_);
+      left_ = in_flight;
+    }
+    for (int i = 0; i < in_flight; ++i) Start(static_cast<float>(i));
+    std::this_thread::sleep_for(kWarmUp);
+    const int64_t before = runs_;
+    const auto begin = std::chrono::steady_clock::now();
+    std::this_thread::sleep_for(kMeasured);
+    const int64_t made = runs_ - before;
+    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
+    over_ = true;
+    MutexLock lock(mu_);
+    while (left_ > 0) ended_.Wait(mu_);
+    TENON_RETURN_IF_ERROR(failed_);
+    return static_cast<double>(made) / seconds.count();
+  }
+
+ private:
+  void Start(float x) {
+    step_.RunAsync({Tensor::Scalar(x)}, [this, x](Status s, const std::vector<Tensor>& fetched) {
+      if (s.ok() && *fetched[0].data<float>() != 2.0f * x + 1.0f) {
+        s = Internal("a step gave what another one was to give");
+      }
+      ++runs_;
+      if (s.ok() && !over_) return Start(x);
+      MutexLock lock(mu_);
+      failed_.Update(s);
+      if (--left_ == 0) ended_.NotifyAll();
+    });
+  }
+
+  PreparedStep& step_;
+  std::atomic<int64_t> runs_{0};
+  std::atomic<bool> over_{false};
+  Mutex mu_;
+  CondVar ended_;
+  int left_ ABSL_GUARDED_BY(mu_) = 0;
+  Status failed_ ABSL_GUARDED_BY(mu_);
+};
+
+/// Small steps a second of one client of a server, of which many are on their way at once.
+StatusOr<double> StepsInFlight(const OpRegistry& ops) {
+  TENON_ASSIGN_OR_RETURN(const std::vector<int> ports, FreePorts(1));
+  TENON_ASSIGN_OR_RETURN(const auto server, ServerProcess::Start({"--port", StrCat(ports[0])}));
+  Graph graph(ops);
+  GraphBuilding building(graph);
+  const Output x = Placeholder(DType::kFloat, {}), y = x * 2.0f + 1.0f;
+  TENON_RETURN_IF_ERROR(graph.error());
+  TENON_ASSIGN_OR_RETURN(const auto session,
+                         MakeRemoteSession(StrCat("grpc://127.0.0.1:", ports[0]), graph));
+  TENON_ASSIGN_OR_RETURN(const auto step, session->Prepare({x}, {y}));
+  return ManyRuns(*step).Measure(256);
+}
+
 /// Milliseconds of a step in which a worker changes some rows of a parameter server's table, of the
 /// graph that the peer runs too.
 StatusOr<double> SparseUpdates(const OpRegistry& ops) {
@@ -168,6 +235,8 @@ std::vector<BenchRow> ClusterBenchRows(const OpRegistry& ops) {
        [] { return AsynchronousSteps(2); }},
       {"null_step", "null step: one scalar read from a ps", "us", false,
        [&ops] { return NullStep(ops); }},
+      {"steps_in_flight", "small steps of one client on a server, 256 at once", "steps/s", true,
+       [&ops] { return StepsInFlight(ops); }},
       {"sparse_updates", "1,000 of 10^6 rows of 64 on a ps, a step of SGD", "ms", false,
        [&ops] { return SparseUpdates(ops); }},
       {"read_1", "reading 1 MiB from a ps", "GB/s", true, [&ops] { return ReadVariable(ops, 1); }},

@@ -77,7 +77,6 @@ FILES = re.compile(r'\b(?:std::)?(?:[io]?fstream|fopen|filesystem)\b')
 READS_FILES_ITSELF = {
     'core/generator/main.cc',             # the build's own program, before data/ is built
     'core/memory/memory_limit.cc',        # what the kernel says of this process
-    'distributed/grpc/peer/listening_process.cc',  # what the kernel says of sockets
     'distributed/protocol/credentials.cc',  # secrets of this machine
     'ops/cuda/libraries.cc',              # libraries of this machine
     'tools/bench_cluster.cc',             # what the kernel says of a process

@@ -29,9 +29,13 @@ class LocalChannel final : public MasterChannel {
   }
   Status RunStep(ClientCall* call) override {
     std::promise<Status> done;
-    Cancellation cancellation;
-    master_.RunStepAsync(call, &cancellation, [&](Status s) { done.set_value(std::move(s)); });
+    RunStepAsync(call, [&](Status s) { done.set_value(std::move(s)); });
     return done.get_future().get();
+  }
+  void RunStepAsync(ClientCall* call, std::function<void(Status)> done) override {
+    auto cancellation = std::make_shared<Cancellation>();
+    master_.RunStepAsync(call, cancellation.get(),
+                         [cancellation, done = std::move(done)](Status s) { done(std::move(s)); });
   }
 
  private:
@@ -72,20 +76,41 @@ class ChannelPreparedStep final : public PreparedStep {
 
   Status Run(const std::vector<Tensor>& feeds, std::vector<Tensor>* fetched,
              const StepOptions& options) override {
-    if (feeds.size() != call_.feeds.size()) {
-      return InvalidArgument("found ", feeds.size(), " feeds, wanted ", call_.feeds.size());
-    }
     ClientCall call = call_;
-    for (size_t i = 0; i < feeds.size(); ++i) call.feeds[i].second = feeds[i];
-    call.timeout_ms = options.timeout.count();
-    call.settings = options.settings();
-    TENON_RETURN_IF_ERROR(AnnotateWithPlace(channel_.RunStep(&call), place_of_));
-    if (options.trace != nullptr) *options.trace = ReadTrace(call.metadata.step_stats());
-    if (fetched != nullptr) *fetched = std::move(call.fetched);
-    return OkStatus();
+    TENON_RETURN_IF_ERROR(Fill(feeds, options, &call));
+    return End(channel_.RunStep(&call), &call, fetched, options.trace);
+  }
+
+  void RunAsync(const std::vector<Tensor>& feeds, Done done, const StepOptions& options) override {
+    auto call = std::make_shared<ClientCall>(call_);
+    if (Status s = Fill(feeds, options, call.get()); !s.ok()) return done(s, {});
+    channel_.RunStepAsync(
+        call.get(), [this, call, done = std::move(done), trace = options.trace](Status status) {
+          std::vector<Tensor> fetched;
+          status = End(std::move(status), call.get(), &fetched, trace);
+          done(status, std::move(fetched));
+        });
   }
 
  private:
+  static Status Fill(const std::vector<Tensor>& feeds, const StepOptions& options,
+                     ClientCall* call) {
+    if (feeds.size() != call->feeds.size()) {
+      return InvalidArgument("found ", feeds.size(), " feeds, wanted ", call->feeds.size());
+    }
+    for (size_t i = 0; i < feeds.size(); ++i) call->feeds[i].second = feeds[i];
+    call->timeout_ms = options.timeout.count();
+    call->settings = options.settings();
+    return OkStatus();
+  }
+  Status End(Status status, ClientCall* call, std::vector<Tensor>* fetched,
+             std::vector<NodeTrace>* trace) const {
+    TENON_RETURN_IF_ERROR(AnnotateWithPlace(std::move(status), place_of_));
+    if (trace != nullptr) *trace = ReadTrace(call->metadata.step_stats());
+    if (fetched != nullptr) *fetched = std::move(call->fetched);
+    return OkStatus();
+  }
+
   MasterChannel& channel_;
   const PlaceOf place_of_;
   const ClientCall call_;

@@ -83,18 +83,17 @@ void Blocking(RpcServer& server, BlockingCalls& calls, const std::string& method
       });
 }
 
-/// Runs a step that has been read, on the pool or, when it has to be compiled, on a thread that may
-/// block.
-void Start(Master& master, BlockingCalls& calls, ThreadPool& pool,
-           const std::shared_ptr<ClientCall>& call, Cancellation* cancellation, const Done& end) {
+/// Runs a step that has been read, here or, when it has to be compiled, on a thread that may block.
+void Start(Master& master, BlockingCalls& calls, const std::shared_ptr<ClientCall>& call,
+           Cancellation* cancellation, const Done& end) {
   const auto run = [&master, call, cancellation, end] {
     master.RunStepAsync(call.get(), cancellation, end);
   };
-  if (!master.RunStepMayBlock(*call)) return pool.Submit(run);
+  if (!master.RunStepMayBlock(*call)) return run();
   if (const Status accepted = calls.Run(run); !accepted.ok()) end(accepted);
 }
 
-void RunStep(Master& master, BlockingCalls& calls, ThreadPool& pool, const RunStepRequest& request,
+void RunStep(Master& master, BlockingCalls& calls, const RunStepRequest& request,
              RunStepResponse* response, Cancellation* cancellation, const Done& done) {
   auto call = std::make_shared<ClientCall>();
   const auto end = [call, response, done,
@@ -112,12 +111,11 @@ void RunStep(Master& master, BlockingCalls& calls, ThreadPool& pool, const RunSt
   };
   const Status read = CatchExceptions([&] { return ReadRequest(request, call.get()); });
   if (!read.ok()) return end(read);
-  Start(master, calls, pool, call, cancellation, end);
+  Start(master, calls, call, cancellation, end);
 }
 
-void RunCallable(Master& master, BlockingCalls& calls, ThreadPool& pool,
-                 const RunCallableRequest& request, RunCallableResponse* response,
-                 Cancellation* cancellation, const Done& done) {
+void RunCallable(Master& master, BlockingCalls& calls, const RunCallableRequest& request,
+                 RunCallableResponse* response, Cancellation* cancellation, const Done& done) {
   auto call = std::make_shared<ClientCall>();
   const auto end = [call, response, done](Status s) {
     if (s.ok()) s = CatchExceptions([&] { return WriteResponse(call.get(), response); });
@@ -126,12 +124,17 @@ void RunCallable(Master& master, BlockingCalls& calls, ThreadPool& pool,
   };
   const Status read = CatchExceptions([&] { return ReadRequest(master, request, call.get()); });
   if (!read.ok()) return end(read);
-  Start(master, calls, pool, call, cancellation, end);
+  Start(master, calls, call, cancellation, end);
 }
 
 }  // namespace
 
-void ServeMaster(RpcServer& server, Master& master, BlockingCalls& calls, ThreadPool& pool) {
+StepRunner MakeStepRunner(Master& master, BlockingCalls& calls) {
+  return [&](const RunStepRequest& request, RunStepResponse* response, Cancellation* cancellation,
+             const Done& done) { RunStep(master, calls, request, response, cancellation, done); };
+}
+
+void ServeMaster(RpcServer& server, Master& master, BlockingCalls& calls) {
   Blocking<CreateSessionRequest, CreateSessionResponse>(
       server, calls, "CreateSession", [&master](const auto& request, auto* response, auto* end) {
         return master.CreateSession(request, response, end);
@@ -161,17 +164,13 @@ void ServeMaster(RpcServer& server, Master& master, BlockingCalls& calls, Thread
   Blocking<ResetRequest, ResetResponse>(
       server, calls, "Reset",
       [&master](const auto& request, auto*, auto* end) { return master.Reset(request, end); });
-  server.Handle<RunStepRequest, RunStepResponse>(
-      kMasterService + "RunStep", [&](const RunStepRequest& request, RunStepResponse* response,
-                                      Cancellation* cancellation, const Done& done) {
-        RunStep(master, calls, pool, request, response, cancellation, done);
-      });
+  server.Handle<RunStepRequest, RunStepResponse>(kMasterService + "RunStep",
+                                                 MakeStepRunner(master, calls));
   server.Handle<RunCallableRequest, RunCallableResponse>(
       kMasterService + "RunCallable",
       [&](const RunCallableRequest& request, RunCallableResponse* response,
-          Cancellation* cancellation, const Done& done) {
-        RunCallable(master, calls, pool, request, response, cancellation, done);
-      });
+          Cancellation* cancellation,
+          const Done& done) { RunCallable(master, calls, request, response, cancellation, done); });
 }
 
 }  // namespace tenon

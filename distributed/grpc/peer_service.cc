@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "distributed/grpc/peer_service.h"
+
 #include <algorithm>
 #include <climits>
 #include <optional>
@@ -7,13 +9,12 @@
 #include "core/base/exceptions.h"
 #include "core/base/hash_map.h"
 #include "core/base/mutex.h"
-#include "distributed/grpc/peer/listening_process.h"
+#include "distributed/grpc/peer/connected_process.h"
 #include "distributed/grpc/peer/local_socket.h"
 #include "distributed/grpc/peer/peer_memory.h"
 #include "distributed/grpc/peer/peer_stream.h"
 #include "distributed/grpc/rpc/run_graph_coding.h"
 #include "distributed/grpc/rpc/status.h"
-#include "distributed/grpc/worker_service.h"
 #include "distributed/worker/run_table.h"
 
 namespace tenon {
@@ -22,8 +23,11 @@ namespace {
 /// Tensors of so many bytes are left for one caller, who may never take them; more are sent.
 constexpr size_t kMostLeft = size_t{1} << 30;
 
-/// The steps of one caller that may be there, as many as a task's.
-constexpr size_t kMostSteps = RunTable::kMaxRuns;
+/// The steps of one caller that may be there: not all of a task's.
+constexpr size_t kMostSteps = RunTable::kMaxRuns / 4;
+
+/// A client that has so many steps on their way on one stream gets errors.
+constexpr size_t kMostClientSteps = 1 << 16;
 
 /// A call that is being answered.
 struct ServedCall {
@@ -38,10 +42,11 @@ class ServerStream final : public PeerStream {
   /// `left_above`: tensors with more bytes may be left for the caller to copy. Messages of more
   /// than `most_bytes` are not read.
   ServerStream(std::shared_ptr<ServedRpc> rpc, Poller& poller, WorkerInterface& worker,
-               std::optional<size_t> left_above, int64_t most_bytes)
+               const StepRunner& run_step, std::optional<size_t> left_above, int64_t most_bytes)
       : PeerStream(poller),
         rpc_(std::move(rpc)),
         worker_(worker),
+        run_step_(run_step),
         left_above_(left_above),
         most_bytes_(std::clamp<int64_t>(most_bytes, 1, INT_MAX)) {}
 
@@ -65,6 +70,8 @@ class ServerStream final : public PeerStream {
         return RunGraph(id, frame.run_graph());
       case cluster::PeerFrame::kRecvTensor:
         return RecvTensor(id, frame.recv_tensor());
+      case cluster::PeerFrame::kRunStep:
+        return RunStep(id, frame.run_step());
       case cluster::PeerFrame::kCleanupGraph:
         return CleanUp(frame.cleanup_graph());
       case cluster::PeerFrame::kCancel:
@@ -123,6 +130,29 @@ class ServerStream final : public PeerStream {
     });
   }
 
+  /// A client's step. Its errors are in the response.
+  void RunStep(uint64_t id, const RunStepRequest& request) {
+    const std::shared_ptr<ServedCall> call = NewCall(id);
+    if (call == nullptr) return Cancel();
+    bool too_many = false;
+    {
+      MutexLock lock(mu_);
+      too_many = calls_.size() > kMostClientSteps;
+    }
+    if (too_many) {
+      return Answer(id, call,
+                    ResourceExhausted("the client has ", kMostClientSteps,
+                                      " calls on their way, as many as it may"),
+                    nullptr);
+    }
+    auto frame = std::make_shared<cluster::PeerFrame>();
+    RunStepResponse* const response = frame->mutable_answer()->mutable_ran_step();
+    run_step_(request, response, &call->cancellation,
+              [self = Self(), id, call, frame](const Status& s) {
+                self->Answer(id, call, s, frame.get());
+              });
+  }
+
   void RecvTensor(uint64_t id, const RecvTensorRequest& request) {
     const std::shared_ptr<ServedCall> call = NewCall(id);
     if (call == nullptr) return Cancel();
@@ -153,10 +183,9 @@ class ServerStream final : public PeerStream {
   }
 
   void Show(const std::string& challenge) {
-    if (!left_above_ || shown_ || challenge.size() != kMemoryChallengeBytes ||
-        !IsOfThisHost(rpc_->peer())) {
-      return;
-    }
+    if (!left_above_ || was_challenged_ || challenge.size() != kMemoryChallengeBytes) return;
+    was_challenged_ = true;
+    if (!IsOfThisHost(rpc_->peer())) return;
     shown_.emplace(challenge);
     cluster::PeerFrame frame;
     *frame.mutable_memory_place() = shown_->place();
@@ -275,9 +304,11 @@ class ServerStream final : public PeerStream {
 
   const std::shared_ptr<ServedRpc> rpc_;
   WorkerInterface& worker_;
+  const StepRunner& run_step_;
   const std::optional<size_t> left_above_;
   const size_t most_bytes_;
   std::atomic<bool> reads_memory_{false};  // the caller does
+  bool was_challenged_ = false;            // to show its memory
   bool was_offered_ = false;               // a socket, once
   OwnedFile offered_;                      // the caller's end of it, until it has moved
   Mutex mu_;
@@ -290,14 +321,17 @@ class ServerStream final : public PeerStream {
 
 }  // namespace
 
-void ServePeers(RpcServer& server, const std::string& task, WorkerInterface& worker) {
-  server.HandleStream("/tenon.cluster.PeerService/Exchange", [&server, &worker, task](
-                                                                 std::shared_ptr<ServedRpc> rpc) {
-    const auto left_above = HostMemoryLimit(server.credentials());
-    std::make_shared<ServerStream>(std::move(rpc), server.poller(), worker,
-                                   left_above.value_or(std::nullopt), server.limits().message_bytes)
-        ->Start(task);
-  });
+void ServePeers(RpcServer& server, const std::string& task, WorkerInterface& worker,
+                StepRunner run_step) {
+  server.HandleStream(
+      "/tenon.cluster.PeerService/Exchange",
+      [&server, &worker, task, run_step = std::move(run_step)](std::shared_ptr<ServedRpc> rpc) {
+        const auto left_above = HostMemoryLimit(server.credentials());
+        std::make_shared<ServerStream>(std::move(rpc), server.poller(), worker, run_step,
+                                       left_above.value_or(std::nullopt),
+                                       server.limits().message_bytes)
+            ->Start(task);
+      });
 }
 
 }  // namespace tenon

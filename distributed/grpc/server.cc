@@ -16,6 +16,7 @@
 #include "distributed/grpc/master_service.h"
 #include "distributed/grpc/own_address.h"
 #include "distributed/grpc/peer/peer_memory.h"
+#include "distributed/grpc/peer_service.h"
 #include "distributed/grpc/remote_worker.h"
 #include "distributed/grpc/rpc/blocking_calls.h"
 #include "distributed/grpc/rpc/host_address.h"
@@ -153,8 +154,9 @@ class GrpcServer final : public Server {
     const std::string configured = *cluster_.Address(job_, task_index_);
     host_ = HostOf(configured);
     const int wanted = port >= 0 ? port : PortOf(configured);
-    ServeWorker(rpc_server_, task_, *worker_, pool_, entropy_);
-    ServeMaster(rpc_server_, *master_, calls_, pool_);
+    ServeWorker(rpc_server_, *worker_, pool_, entropy_);
+    ServeMaster(rpc_server_, *master_, calls_);
+    ServePeers(rpc_server_, task_, *worker_, MakeStepRunner(*master_, calls_));
     job_values_.Serve(rpc_server_);
     ServeHealth(rpc_server_);
     ServeCluster(rpc_server_, {job_end_,

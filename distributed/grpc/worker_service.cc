@@ -47,8 +47,7 @@ void RecvTensor(WorkerInterface& worker, const std::shared_ptr<ServedRpc>& rpc) 
 
 }  // namespace
 
-void ServeWorker(RpcServer& server, const std::string& task, WorkerInterface& worker,
-                 ThreadPool& pool, Entropy& entropy) {
+void ServeWorker(RpcServer& server, WorkerInterface& worker, ThreadPool& pool, Entropy& entropy) {
   using W = WorkerInterface;
   Forward(server, worker, "GetStatus", &W::GetStatusAsync);
   Forward(server, worker, "CreateWorkerSession", &W::CreateWorkerSessionAsync);
@@ -118,7 +117,6 @@ void ServeWorker(RpcServer& server, const std::string& task, WorkerInterface& wo
   server.HandleRaw(kWorkerService + "Tracing", [](const std::shared_ptr<ServedRpc>& rpc) {
     rpc->End(Unimplemented("Tracing: profiles are not served"));
   });
-  ServePeers(server, task, worker);
 }
 
 }  // namespace tenon

@@ -8,14 +8,9 @@
 
 namespace tenon {
 
-/// Serves `worker` as tensorflow.WorkerService, and as PeerService (peer_service.proto), the
-/// answering end of PeerCalls. Graphs are registered on the pool; steps start where the
-/// poller waits. Both must outlive the server. The collective calls (CompleteGroup and the like)
-/// are not served.
-void ServeWorker(RpcServer& server, const std::string& task, WorkerInterface& worker,
-                 ThreadPool& pool, Entropy& entropy);
-
-/// PeerService alone.
-void ServePeers(RpcServer& server, const std::string& task, WorkerInterface& worker);
+/// Serves `worker` as tensorflow.WorkerService. Graphs are registered on the pool; steps start
+/// where the poller waits. Both must outlive the server. The collective calls (CompleteGroup and
+/// the like) are not served.
+void ServeWorker(RpcServer& server, WorkerInterface& worker, ThreadPool& pool, Entropy& entropy);
 
 }  // namespace tenon

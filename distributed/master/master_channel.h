@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -10,8 +11,8 @@
 
 namespace tenon {
 
-/// A client's way to a master: in this process or over the network. All functions block.
-/// Thread-safe.
+/// A client's way to a master: in this process or over the network. Functions block unless they
+/// are asynchronous. Thread-safe.
 class MasterChannel {
  public:
   virtual ~MasterChannel() = default;
@@ -21,6 +22,9 @@ class MasterChannel {
                                ExtendSessionResponse* response) = 0;
   virtual Status CloseSession(const CloseSessionRequest& request) = 0;
   virtual Status RunStep(ClientCall* call) = 0;
+  /// `done` is called once with how the step has ended, perhaps by another thread and perhaps
+  /// before the return; it must not block. The call lives until then.
+  virtual void RunStepAsync(ClientCall* call, std::function<void(Status)> done) = 0;
 };
 
 /// To `master`, which must outlive the channel.

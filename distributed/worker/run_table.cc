@@ -130,7 +130,9 @@ StatusOr<std::shared_ptr<TaskRun>> RunTable::Run(int64_t step_id, const std::str
                                                  std::shared_ptr<const TaskPeers> peers) {
   MutexLock lock(mu_);
   const auto known = steps_.find(step_id);
-  if (runs_ >= kMaxRuns && (known == steps_.end() || !known->second.runs)) {
+  // Those of groups are few, and who meets in them would wait in vain.
+  if (runs_ >= kMaxRuns && session != kGroupSession &&
+      (known == steps_.end() || !known->second.runs)) {
     return ResourceExhausted(own_task_, " has ", runs_,
                              " steps that run or have not been cleaned up, as many as it may");
   }

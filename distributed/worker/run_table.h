@@ -102,8 +102,8 @@ class RunTable {
  public:
   /// So many receives may wait at once.
   static constexpr size_t kMaxReceives = 1 << 18;
-  /// So many steps may run, or have run and not been cleaned up.
-  static constexpr size_t kMaxRuns = 1 << 16;
+  /// So many steps of masters may run, or have run and not been cleaned up.
+  static constexpr size_t kMaxRuns = 1 << 18;
 
   /// `clock` must outlive it.
   RunTable(std::string own_task, Clock& clock) : own_task_(std::move(own_task)), clock_(clock) {}
@@ -147,7 +147,7 @@ class RunTable {
   Status aborted_ ABSL_GUARDED_BY(mu_);
   flat_hash_map<int64_t, Entry> steps_ ABSL_GUARDED_BY(mu_);
   size_t receives_ ABSL_GUARDED_BY(mu_) = 0;
-  size_t runs_ ABSL_GUARDED_BY(mu_) = 0;  // the steps that run here
+  size_t runs_ ABSL_GUARDED_BY(mu_) = 0;  // the entries that run
   flat_hash_set<int64_t> ended_ ABSL_GUARDED_BY(mu_);
   std::deque<int64_t> ended_order_ ABSL_GUARDED_BY(mu_);
 };

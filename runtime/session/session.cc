@@ -17,6 +17,13 @@ StatusOr<std::vector<Tensor>> Session::Run(const StepFeeds& feeds, const StepTen
   return RunStep(feeds.pairs(), fetches.names(), targets.names(), options);
 }
 
+void PreparedStep::RunAsync(const std::vector<Tensor>& feeds, Done done,
+                            const StepOptions& options) {
+  std::vector<Tensor> fetched;
+  const Status status = Run(feeds, &fetched, options);
+  done(status, status.ok() ? std::move(fetched) : std::vector<Tensor>());
+}
+
 StatusOr<std::unique_ptr<PreparedStep>> Session::Prepare(const StepTensors& feeds,
                                                          const StepTensors& fetches,
                                                          const StepTensors& targets) {

@@ -5,12 +5,13 @@
 #include "tests/distributed/hostile_task.h"
 
 #include <gmock/gmock.h>
+#include <poll.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
 #include <atomic>
 #include <csignal>
 #include <cstring>
@@ -140,6 +141,11 @@ TEST(HostileTaskTest, MessagesThatBreakTheOrderEndTheStreamAndTheNextOneServes) 
          AddPart(m, call, kLarge - 1);
          AddPart(m, call, 2);
        }},
+      {"a tensor while another one comes for the call",
+       [](uint64_t call, Frames* m) {
+         AddTensor(m, call, kLarge);
+         AddTensor(m, call, 3, "abc");
+       }},
       {"two tensors at once",
        [](uint64_t call, Frames* m) {
          AddTensor(m, call, kLarge);
@@ -188,7 +194,7 @@ TEST(HostileTaskTest, AnswersOfTheWrongKindAreErrorsOfTheCall) {
     stream.Write(message);
   });
   EXPECT_THAT(task.Receive().status, Not(IsError(StatusCode::kOk, "")));
-  EXPECT_THAT(task.Run(), IsError(StatusCode::kInternal, "a RunGraph was answered with a tensor"));
+  EXPECT_THAT(task.Run(), IsError(StatusCode::kInternal, "a run was answered with a tensor"));
 }
 
 TEST(HostileTaskTest, AnswersThatNobodyWaitsForAreSkipped) {
@@ -226,6 +232,22 @@ TEST(HostileTaskTest, ATensorThatNeverComesWholeIsFreedWithItsCall) {
   EXPECT_EQ(task.memory.bytes_in_use(), 0);
 }
 
+TEST(HostileTaskTest, ATensorWhoseCallIsAnsweredOtherwiseIsFreed) {
+  HostileTask task([](const Frame& frame, HostileStream& stream) {
+    if (!frame.has_recv_tensor()) return;
+    Frames head, answer;
+    AddTensor(&head, frame.call(), kLarge);
+    stream.Write(head);
+    answer.add_frame()->set_call(frame.call());
+    answer.mutable_frame(0)->mutable_answer()->set_code(static_cast<int>(StatusCode::kInternal));
+    stream.Write(answer);
+  });
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_THAT(task.Receive().status, IsError(StatusCode::kInternal, ""));
+    EXPECT_EQ(task.memory.bytes_in_use(), 0);
+  }
+}
+
 TEST(HostileTaskTest, APlaceWhereNothingIsFailsOneCall) {
   for (const uint64_t address :
        {uint64_t{1}, uint64_t{4096}, ~uint64_t{0} - 10, ~uint64_t{0} / 2}) {
@@ -250,7 +272,7 @@ TEST(HostileTaskTest, ALengthBeyondTheMemoryFailsOneCall) {
   char* const pages = static_cast<char*>(
       mmap(nullptr, 3 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
   ASSERT_NE(pages, MAP_FAILED);
-  munmap(pages + 2 * page, page);
+  mprotect(pages + 2 * page, page, PROT_NONE);
   ShowingTask showing([&, first = true](uint64_t call, HostileStream& stream) mutable {
     Frames message;
     AddTensor(&message, call, static_cast<int64_t>(2 * page));
@@ -261,7 +283,7 @@ TEST(HostileTaskTest, ALengthBeyondTheMemoryFailsOneCall) {
   HostileTask& task = showing.ReadBy();
   EXPECT_THAT(task.Receive().status, IsError(StatusCode::kUnavailable, "the memory of process"));
   EXPECT_OK(task.Receive().status);
-  munmap(pages, 2 * page);
+  munmap(pages, 3 * page);
 }
 
 /// The pages go and come back while they are copied.
@@ -301,23 +323,25 @@ TEST(HostileTaskTest, MemoryThatIsUnmappedWhileItIsRead) {
 
 /// The process has the caller's challenge at the place, as one has that was asked for it by whoever
 /// answers here.
-TEST(HostileTaskTest, AnotherProcessThanTheOneThatListensIsNotRead) {
+TEST(HostileTaskTest, AnotherProcessThanTheOneThatIsConnectedIsNotRead) {
   const testing::HostMemory usual(nullptr);
   const auto page = static_cast<char*>(mmap(nullptr, sysconf(_SC_PAGESIZE), PROT_READ | PROT_WRITE,
                                             MAP_SHARED | MAP_ANONYMOUS, -1, 0));
   ASSERT_NE(page, MAP_FAILED);
   const pid_t child = fork();  // before anything listens
   if (child == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
     while (true) pause();
   }
-  {
+  // The second place of a stream is not looked at, although that process is the one.
+  for (const pid_t process : {child, getppid(), 1, 0, -1}) {
     HostileTask task([&](const Frame& frame, HostileStream& stream) {
       if (frame.has_memory_challenge()) {
         std::memcpy(page, frame.memory_challenge().data(), frame.memory_challenge().size());
         Frames message;
-        for (const pid_t process : {child, getppid(), 1, 0, -1}) {
+        for (const pid_t named : {process, getpid()}) {
           Frame& place = *message.add_frame();
-          place.mutable_memory_place()->set_process(process);
+          place.mutable_memory_place()->set_process(named);
           place.mutable_memory_place()->set_address(reinterpret_cast<uint64_t>(page));
         }
         stream.Write(message);
@@ -392,6 +416,12 @@ TEST(HostileTaskTest, SocketsThatAreNoneAreRefusedAndTheStreamGoesOn) {
   }
 }
 
+/// Whether a call of Receive has come.
+struct FrameSearch final : FrameReceiver {
+  void OnFrame(Frame frame) override { found = found || frame.has_recv_tensor(); }
+  bool found = false;
+};
+
 /// The task's end of the socket, which the caller has moved to, is misused.
 TEST(HostileTaskTest, ASocketThatIsAbusedEndsTheStreamAndTheNextOneServes) {
   const auto write = [](int socket, std::string_view bytes) {
@@ -428,9 +458,14 @@ TEST(HostileTaskTest, ASocketThatIsAbusedEndsTheStreamAndTheNextOneServes) {
     EXPECT_TRUE(task.Opened());
     EXPECT_TRUE(task.Came(Frame::kMoved));
     std::jthread harm([&] {
-      // The call of Receive is in the socket then.
-      std::array<char, 1> byte;
-      EXPECT_EQ(read(own.number(), byte.data(), 1), 1);
+      LocalSocket socket{OwnedFile(dup(own.number()))};
+      FrameSearch search;
+      while (!search.found) {
+        pollfd ready = {own.number(), POLLIN, 0};
+        poll(&ready, 1, -1);
+        FrameReader frames;
+        ASSERT_OK(socket.Read([&](std::string_view m) { return frames.Read(m, search); }));
+      }
       abuse(own.number());
     });
     EXPECT_THAT(task.Receive().status, IsError(StatusCode::kUnavailable, ""));

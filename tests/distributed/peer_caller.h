@@ -45,6 +45,9 @@ class Caller final : public FrameReceiver, private TensorReceiver {
   void Send(const cluster::PeerFrame& frame) {
     FrameBatch batch;
     batch.Add(frame);
+    Send(batch);
+  }
+  void Send(FrameBatch& batch) {
     if (socket_ != nullptr) {
       const grpc::ByteBuffer message = batch.Take();
       const StatusOr<bool> written = socket_->Write(&message);

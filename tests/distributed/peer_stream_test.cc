@@ -67,6 +67,45 @@ TEST(PeerStreamTest, AMasterThatIsGoneLeavesNoStepBehind) {
   EXPECT_THAT(answer.answer().message(), ::testing::HasSubstr("step 77 has been cleaned up"));
 }
 
+TEST(PeerStreamTest, ACallerWhoseStepsNobodyCleansUpIsRefusedInTheEnd) {
+  constexpr int kMost = 1 << 16, kAtOnce = 1 << 12;
+  TestCluster servers(1, 1);
+  servers.StartAll();
+  Caller master(*servers.spec().Address("ps", 0));
+  cluster::PeerFrame run;
+  run.mutable_run_graph()->set_graph_handle("unknown");
+  const auto code_of_next = [&] {
+    const cluster::PeerFrame answer = master.Next();
+    return answer.answer().code() != 0
+               ? answer.answer().code()
+               : static_cast<int>(answer.answer().ran_graph().status_code());
+  };
+  int step = 0;
+  while (step < kMost) {
+    FrameBatch batch;
+    for (int i = 0; i < kAtOnce; ++i) {
+      run.set_call(++step);
+      run.mutable_run_graph()->set_step_id(step);
+      batch.Add(run);
+    }
+    master.Send(batch);
+    for (int i = 0; i < kAtOnce; ++i) ASSERT_EQ(code_of_next(), error::ABORTED);
+  }
+  const auto run_another = [&](int64_t id) {
+    run.set_call(++step);
+    run.mutable_run_graph()->set_step_id(id);
+    master.Send(run);
+    return code_of_next();
+  };
+  EXPECT_EQ(run_another(kMost + 1), error::RESOURCE_EXHAUSTED);
+  EXPECT_EQ(run_another(7), error::ABORTED);  // another part of a step that is there
+  cluster::PeerFrame clean_up;
+  clean_up.mutable_cleanup_graph()->set_step_id(7);
+  master.Send(clean_up);
+  EXPECT_EQ(run_another(kMost + 1), error::ABORTED);
+  EXPECT_EQ(run_another(kMost + 2), error::RESOURCE_EXHAUSTED);
+}
+
 /// Only the caller can know whether it can read them there.
 TEST(PeerStreamTest, TensorsStayInMemoryForACallerWhoHasReadTheChallengeThere) {
   const testing::HostMemory usual(nullptr);

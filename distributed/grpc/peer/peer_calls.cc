@@ -7,7 +7,7 @@
 #include "core/base/hash_map.h"
 #include "core/base/interruption.h"
 #include "core/base/parallel.h"
-#include "distributed/grpc/peer/listening_process.h"
+#include "distributed/grpc/peer/connected_process.h"
 #include "distributed/grpc/peer/peer_memory.h"
 #include "distributed/grpc/peer/peer_stream.h"
 #include "distributed/grpc/rpc/channel.h"
@@ -30,6 +30,7 @@ constexpr double kCostOfPiece = 1e5;  // ns
 struct PendingCall {
   RunGraphCall* run = nullptr;
   RecvTensorCall* recv = nullptr;
+  RunStepResponse* step = nullptr;
   Cancellation* cancellation = nullptr;
   WorkerInterface::Done done;
   Cancellation::Token token = Cancellation::kAlreadyCancelled;
@@ -134,7 +135,8 @@ class ClientStream final : public PeerStream, private TensorReceiver {
     if (frame.has_moved()) return OtherHasMoved() ? void() : Cancel();
     PendingCall call;
     if (!frame.has_answer() || !Take(frame.call(), &call)) return;
-    call.End(ReadAnswer(frame.answer(), call));
+    Abandon(frame.call());
+    call.End(ReadAnswer(*frame.mutable_answer(), call));
   }
   TensorReceiver* tensor_receiver() override { return this; }
   Allocator* MemoryFor(uint64_t id) override {
@@ -147,7 +149,7 @@ class ClientStream final : public PeerStream, private TensorReceiver {
   void OnTensor(uint64_t id, const Status& status, Tensor tensor, bool is_dead) override {
     PendingCall call;
     if (!Take(id, &call)) return;
-    if (call.recv == nullptr) return call.End(Internal("a RunGraph was answered with a tensor"));
+    if (call.recv == nullptr) return call.End(Internal("a run was answered with a tensor"));
     call.recv->tensor = std::move(tensor);
     call.recv->is_dead = is_dead;
     call.End(status);
@@ -227,9 +229,10 @@ class ClientStream final : public PeerStream, private TensorReceiver {
     Send(frame);
   }
   void OpenMemory(const cluster::PeerMemoryPlace& place) {
-    if (challenge_.empty() || memory_ != nullptr) return;
-    if (!IsListeningAt(place.process(), context_.peer())) return;
-    memory_ = PeerMemory::Open(place, challenge_);
+    // Once: to find out takes time.
+    const std::string challenge = std::exchange(challenge_, "");
+    if (challenge.empty() || !IsConnectedTo(place.process(), context_.peer())) return;
+    memory_ = PeerMemory::Open(place, challenge);
     if (memory_ == nullptr) return;
     cluster::PeerFrame frame;
     frame.set_reads_memory(true);
@@ -246,8 +249,13 @@ class ClientStream final : public PeerStream, private TensorReceiver {
     frame.set_moved(false);
     Send(frame);
   }
-  static Status ReadAnswer(const cluster::PeerAnswer& answer, const PendingCall& call) {
+  static Status ReadAnswer(cluster::PeerAnswer& answer, const PendingCall& call) {
     if (answer.code() != 0) return Status(static_cast<StatusCode>(answer.code()), answer.message());
+    if (call.step != nullptr) {
+      if (!answer.has_ran_step()) return Internal("a RunStep was answered with something else");
+      call.step->Swap(answer.mutable_ran_step());
+      return OkStatus();
+    }
     if (call.run != nullptr) return ReadRunGraphResponse(answer.ran_graph(), call.run);
     return ReadTensorResponse(answer.received(), &call.recv->tensor, &call.recv->is_dead);
   }
@@ -316,7 +324,7 @@ class ClientStream final : public PeerStream, private TensorReceiver {
   std::shared_ptr<PeerStream> keep_;
   std::atomic<Phase> phase_{Phase::kOpening};  // written under mu_
   bool was_ready_ = false;                     // the poller's
-  std::string challenge_;                      // empty where the task's memory is not asked for
+  std::string challenge_;                      // empty where the task's memory is not wanted now
   std::unique_ptr<PeerMemory> memory_;         // null where it cannot be read; set once
   Mutex mu_;
   CondVar end_;
@@ -365,7 +373,7 @@ bool PeerCalls::RunGraph(RunGraphCall* call, Cancellation* cancellation,
       frame.ByteSizeLong() > kMaxMessageBytes) {
     return false;
   }
-  PendingCall pending{call, nullptr, cancellation, std::move(done)};
+  PendingCall pending{.run = call, .cancellation = cancellation, .done = std::move(done)};
   if (stream->Call(frame, pending)) return true;
   done = std::move(pending.done);
   return false;
@@ -378,8 +386,21 @@ bool PeerCalls::RecvTensor(RecvTensorCall* call, Cancellation* cancellation,
   cluster::PeerFrame frame;
   frame.mutable_recv_tensor()->set_step_id(call->step_id);
   frame.mutable_recv_tensor()->set_rendezvous_key(call->key);
-  PendingCall pending{nullptr, call, cancellation, std::move(done)};
+  PendingCall pending{.recv = call, .cancellation = cancellation, .done = std::move(done)};
   if (stream->Call(frame, pending)) return true;
+  done = std::move(pending.done);
+  return false;
+}
+
+bool PeerCalls::RunStep(RunStepRequest& request, RunStepResponse* response,
+                        WorkerInterface::Done& done) {
+  const std::shared_ptr<ClientStream> stream = Current();
+  if (stream == nullptr) return false;
+  cluster::PeerFrame frame;
+  frame.mutable_run_step()->Swap(&request);
+  PendingCall pending{.step = response, .done = std::move(done)};
+  if (frame.ByteSizeLong() <= kMaxMessageBytes && stream->Call(frame, pending)) return true;
+  frame.mutable_run_step()->Swap(&request);
   done = std::move(pending.done);
   return false;
 }

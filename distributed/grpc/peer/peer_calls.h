@@ -13,15 +13,17 @@
 #include "distributed/grpc/polling/poller.h"
 #include "distributed/protocol/credentials.h"
 #include "distributed/protocol/worker_interface.h"
+#include "proto/master.pb.h"
 
 namespace tenon {
 
 class ClientStream;
 
-/// The calls of every step to one task, over PeerService's stream, which is opened at the first
-/// call and again when it has broken. The functions return false when there is no open stream: not
-/// yet, or because the task's server has no PeerService; the call must then go another way, and
-/// `done` is untouched. Otherwise they are as WorkerInterface's. Thread-safe.
+/// The calls of every step to one task, of other tasks and of clients, over PeerService's stream,
+/// which is opened at the first call and again when it has broken. The functions return false when
+/// there is no open stream: not yet, or because the task's server has no PeerService; the call must
+/// then go another way, and `done` is untouched. Otherwise they are as WorkerInterface's.
+/// Thread-safe.
 class PeerCalls {
  public:
   /// Everything outlives the object. `named` words a failure of the connection; `on_loss` gets it
@@ -35,6 +37,8 @@ class PeerCalls {
 
   bool RunGraph(RunGraphCall* call, Cancellation* cancellation, WorkerInterface::Done& done);
   bool RecvTensor(RecvTensorCall* call, Cancellation* cancellation, WorkerInterface::Done& done);
+  /// `request` is taken, unless the result is false; `response` lives until `done`.
+  bool RunStep(RunStepRequest& request, RunStepResponse* response, WorkerInterface::Done& done);
   /// Nobody learns how it ends.
   bool CleanupGraph(const CleanupGraphRequest& request);
 

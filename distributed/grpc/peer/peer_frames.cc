@@ -30,7 +30,8 @@ bool ReadTag(CodedInputStream& in, uint32_t tag) {
   return ReadShortVarint(in, &found) && found == tag;
 }
 
-/// Tensors of one stream whose parts are still coming; each has a receive that waits for it.
+/// Tensors of one stream whose parts are still coming, also those that nobody waits for any more,
+/// whose bytes are skipped.
 constexpr size_t kMaxArriving = 1 << 16;
 /// The frames of one message. Honest ends close a message at two mebibytes, and no frame of theirs
 /// has fewer than six bytes; an empty one has two, and costs who reads it some hundred times as
@@ -152,7 +153,10 @@ bool FrameReader::ReadAll(CodedInputStream& in, FrameReceiver& receiver) {
 
 bool FrameReader::ReadTensor(CodedInputStream& in, TensorReceiver& receiver) {
   uint64_t call = 0;
-  if (!ReadTag(in, kCall) || !in.ReadVarint64(&call) || !ReadTag(in, kResponse)) return false;
+  if (!ReadTag(in, kCall) || !in.ReadVarint64(&call) || !ReadTag(in, kResponse) ||
+      arriving_.contains(call)) {
+    return false;
+  }
   Arriving arrived;
   Allocator* const memory = receiver.MemoryFor(call);
   arrived.wanted = memory != nullptr;
@@ -163,7 +167,9 @@ bool FrameReader::ReadTensor(CodedInputStream& in, TensorReceiver& receiver) {
     }
   }
   if (arrived.head.apart) {
-    return arriving_.size() < kMaxArriving && arriving_.emplace(call, std::move(arrived)).second;
+    if (arriving_.size() == kMaxArriving) return false;
+    arriving_.emplace(call, std::move(arrived));
+    return true;
   }
   if (arrived.wanted) {
     ArrivingTensor& head = arrived.head;

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Steps that a client starts without waiting for them (PreparedStep::RunAsync).
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <future>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/base/mutex.h"
+#include "core/base/sanitizers.h"
+#include "ops/array/array_basic_ops.h"
+#include "ops/math/operators.h"
+#include "ops/queues/queues_ops.h"
+#include "runtime/session/local_session.h"
+#include "tests/distributed/cluster_fixture.h"
+#include "tests/testing/host_memory.h"
+
+namespace tenon {
+namespace {
+
+using std::chrono::milliseconds;
+using testing::IsError;
+
+/// Where steps end.
+class Ends {
+ public:
+  struct End {
+    Status status;
+    std::vector<Tensor> fetched;
+  };
+  PreparedStep::Done Take(int i) {
+    return [this, i](const Status& status, std::vector<Tensor> fetched) {
+      MutexLock lock(mu_);
+      EXPECT_EQ(ends_.count(i), 0u) << "a step has ended twice";
+      ends_[i] = {status, std::move(fetched)};
+      changed_.NotifyAll();
+    };
+  }
+  /// All of them, within a minute.
+  std::map<int, End> Wait(size_t count) {
+    const Clock::Time deadline = MachineClock().Now() + std::chrono::seconds(60);
+    MutexLock lock(mu_);
+    while (ends_.size() < count && MachineClock().WaitUntil(changed_, mu_, deadline)) {
+    }
+    EXPECT_EQ(ends_.size(), count);
+    return ends_;
+  }
+  size_t count() {
+    MutexLock lock(mu_);
+    return ends_.size();
+  }
+
+ private:
+  Mutex mu_;
+  CondVar changed_;
+  std::map<int, End> ends_ ABSL_GUARDED_BY(mu_);
+};
+
+/// Where messages of one host go: through a socket of its own, or the network's.
+class AsynchronousStepsTest : public testing::ClusterFixture,
+                              public ::testing::WithParamInterface<const char*> {
+ protected:
+  AsynchronousStepsTest() : memory_(GetParam()) {
+    StartCluster(0, 1);
+    x_ = Placeholder(DType::kFloat, {});
+    y_ = x_ * 2.0f + 1.0f;
+    queue_ = FIFOQueue(DTypeVector{DType::kFloat});
+    taken_ = QueueDequeue(queue_, {DType::kFloat})[0];
+  }
+  Tensor Number(float x) { return Tensor::Scalar(x); }
+
+  const testing::HostMemory memory_;
+  Output x_, y_, queue_, taken_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Ways, AsynchronousStepsTest, ::testing::Values("16384", "off"),
+                         [](const auto& info) {
+                           return std::string(info.param == std::string("off") ? "Network"
+                                                                               : "Socket");
+                         });
+
+TEST_P(AsynchronousStepsTest, EachOfManyGivesItsOwnResult) {
+  Open(worker());
+  const auto step = session_->Prepare({x_}, {y_});
+  ASSERT_OK(step);
+  constexpr int kSteps = kSanitized ? 500 : 5000;
+  Ends ends;
+  for (int i = 0; i < kSteps; ++i) (*step)->RunAsync({Number(i)}, ends.Take(i));
+  for (const auto& [i, end] : ends.Wait(kSteps)) {
+    ASSERT_OK(end.status);
+    ASSERT_EQ(end.fetched.size(), 1u);
+    EXPECT_EQ(*end.fetched[0].data<float>(), 2.0f * static_cast<float>(i) + 1.0f);
+  }
+}
+
+/// The next step is started in the end of the one before, beside blocking ones.
+TEST_P(AsynchronousStepsTest, StepsMayBeStartedWhereOthersEnd) {
+  Open(worker());
+  const auto step = session_->Prepare({x_}, {y_});
+  ASSERT_OK(step);
+  std::promise<float> last;
+  std::function<void(float, int)> next = [&](float x, int left) {
+    (*step)->RunAsync({Number(x)}, [&, left](const Status& s, const std::vector<Tensor>& fetched) {
+      EXPECT_OK(s);
+      const float y = s.ok() ? *fetched[0].data<float>() : 0.0f;
+      if (left == 0) return last.set_value(y);
+      next(y / 2, left - 1);
+    });
+  };
+  next(0, 999);
+  std::vector<Tensor> fetched;
+  for (int i = 0; i < 100; ++i) {
+    ASSERT_OK((*step)->Run({Number(i)}, &fetched));
+    EXPECT_EQ(*fetched[0].data<float>(), 2.0f * static_cast<float>(i) + 1.0f);
+  }
+  EXPECT_EQ(last.get_future().get(), 1000.0f);  // 1 more with each
+}
+
+TEST_P(AsynchronousStepsTest, AnErrorIsThatOfItsStepAlone) {
+  Open(worker());
+  const auto step = session_->Prepare({x_}, {y_});
+  ASSERT_OK(step);
+  std::vector<Tensor> fetched;
+  const Tensor wrong = Tensor::Scalar(int32_t{5});
+  const Status wanted = (*step)->Run({wrong}, &fetched);
+  EXPECT_THAT(wanted, IsError(StatusCode::kInvalidArgument, ""));
+  Ends ends;
+  for (int i = 0; i < 300; ++i) {
+    (*step)->RunAsync({i % 3 == 0 ? wrong : Number(1)}, ends.Take(i));
+  }
+  (*step)->RunAsync({}, ends.Take(300));
+  for (const auto& [i, end] : ends.Wait(301)) {
+    if (i == 300) {
+      EXPECT_THAT(end.status, IsError(StatusCode::kInvalidArgument, "found 0 feeds, wanted 1"));
+    } else if (i % 3 == 0) {
+      EXPECT_EQ(end.status.ToString(), wanted.ToString());
+      EXPECT_TRUE(end.fetched.empty());
+    } else {
+      EXPECT_OK(end.status);
+    }
+  }
+}
+
+TEST_P(AsynchronousStepsTest, StepsThatWaitDoNotHoldUpOthers) {
+  Open(worker());
+  const auto takes = session_->Prepare({}, {taken_});
+  const auto step = session_->Prepare({x_}, {y_});
+  ASSERT_OK(takes);
+  ASSERT_OK(step);
+  Ends waiting, ends;
+  for (int i = 0; i < 50; ++i) (*takes)->RunAsync({}, waiting.Take(i));
+  for (int i = 0; i < 200; ++i) (*step)->RunAsync({Number(i)}, ends.Take(i));
+  ends.Wait(200);
+  EXPECT_EQ(waiting.count(), 0u);
+  Ends late;
+  StepOptions limited;
+  limited.timeout = milliseconds(20);
+  (*takes)->RunAsync({}, late.Take(0), limited);
+  EXPECT_THAT(late.Wait(1)[0].status, IsError(StatusCode::kDeadlineExceeded, ""));
+  ASSERT_OK(session_->Close());
+  for (const auto& [i, end] : waiting.Wait(50)) {
+    EXPECT_THAT(end.status, IsError(StatusCode::kCancelled, ""));
+  }
+}
+
+TEST_P(AsynchronousStepsTest, AServerThatEndsEndsTheSteps) {
+  Open(worker());
+  const auto takes = session_->Prepare({}, {taken_});
+  ASSERT_OK(takes);
+  Ends ends;
+  for (int i = 0; i < 50; ++i) (*takes)->RunAsync({}, ends.Take(i));
+  EXPECT_THAT(session_->Run({{x_, 1.0f}}, {y_}).status(), IsError(StatusCode::kOk, ""));
+  cluster_->Stop("worker", 0);
+  for (const auto& [i, end] : ends.Wait(50)) {
+    EXPECT_THAT(end.status.code(),
+                ::testing::AnyOf(StatusCode::kUnavailable, StatusCode::kCancelled));
+  }
+  (*takes)->RunAsync({}, ends.Take(50));
+  EXPECT_THAT(ends.Wait(51)[50].status, IsError(StatusCode::kUnavailable, ""));
+}
+
+TEST_P(AsynchronousStepsTest, TheEndOfTheSessionIsTheEndOfItsSteps) {
+  Open(worker());
+  auto takes = session_->Prepare({}, {taken_});
+  ASSERT_OK(takes);
+  Ends ends;
+  for (int i = 0; i < 50; ++i) (*takes)->RunAsync({}, ends.Take(i));
+  session_.reset();
+  EXPECT_EQ(ends.count(), 50u);
+}
+
+TEST_P(AsynchronousStepsTest, ATraceIsThereAtTheEnd) {
+  Open(worker());
+  const auto step = session_->Prepare({x_}, {y_});
+  ASSERT_OK(step);
+  std::vector<NodeTrace> trace;
+  StepOptions options;
+  options.trace = &trace;
+  Ends ends;
+  (*step)->RunAsync({Number(1)}, ends.Take(0), options);
+  EXPECT_OK(ends.Wait(1)[0].status);
+  EXPECT_FALSE(trace.empty());
+}
+
+TEST_P(AsynchronousStepsTest, SessionsWithoutANetworkTakeThemToo) {
+  const auto local = MakeLocalSession(graph_);
+  const auto own = worker().MakeSession(graph_);
+  for (const auto* session : {&local, &own}) {
+    ASSERT_OK(*session);
+    const auto step = (**session)->Prepare({x_}, {y_});
+    ASSERT_OK(step);
+    Ends ends;
+    for (int i = 0; i < 100; ++i) (*step)->RunAsync({Number(i)}, ends.Take(i));
+    (*step)->RunAsync({}, ends.Take(100));
+    for (const auto& [i, end] : ends.Wait(101)) {
+      if (i == 100) {
+        EXPECT_THAT(end.status, IsError(StatusCode::kInvalidArgument, ""));
+      } else {
+        ASSERT_OK(end.status);
+        EXPECT_EQ(*end.fetched[0].data<float>(), 2.0f * static_cast<float>(i) + 1.0f);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tenon
