@@ -130,7 +130,7 @@ StatusOr<std::shared_ptr<TaskRun>> RunTable::Run(int64_t step_id, const std::str
                                                  std::shared_ptr<const TaskPeers> peers) {
   MutexLock lock(mu_);
   const auto known = steps_.find(step_id);
-  // Those of groups are few, and who meets in them would wait in vain.
+  // Steps of groups are few, and their members would wait in vain.
   if (runs_ >= kMaxRuns && session != kGroupSession &&
       (known == steps_.end() || !known->second.runs)) {
     return ResourceExhausted(own_task_, " has ", runs_,

@@ -27,6 +27,7 @@ HEAD = """#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <fstream>
+#include <future>
 #include <iostream>
 
 #include "tenon/tenon.h"
