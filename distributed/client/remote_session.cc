@@ -16,6 +16,11 @@ constexpr std::chrono::milliseconds kConnectPause{100};
 class LocalChannel final : public MasterChannel {
  public:
   explicit LocalChannel(Master& master) : master_(master) {}
+  /// Waits for the end of the asynchronous steps.
+  ~LocalChannel() override {
+    MutexLock lock(mu_);
+    while (running_ > 0) ended_.Wait(mu_);
+  }
   Status CreateSession(const CreateSessionRequest& request,
                        CreateSessionResponse* response) override {
     return master_.CreateSession(request, response, nullptr);
@@ -34,12 +39,23 @@ class LocalChannel final : public MasterChannel {
   }
   void RunStepAsync(ClientCall* call, std::function<void(Status)> done) override {
     auto cancellation = std::make_shared<Cancellation>();
+    {
+      MutexLock lock(mu_);
+      ++running_;
+    }
     master_.RunStepAsync(call, cancellation.get(),
-                         [cancellation, done = std::move(done)](Status s) { done(std::move(s)); });
+                         [this, cancellation, done = std::move(done)](Status s) {
+                           done(std::move(s));
+                           MutexLock lock(mu_);
+                           if (--running_ == 0) ended_.NotifyAll();
+                         });
   }
 
  private:
   Master& master_;
+  Mutex mu_;
+  CondVar ended_;
+  int running_ ABSL_GUARDED_BY(mu_) = 0;
 };
 
 /// Node traces out of what a master returned.
@@ -65,31 +81,51 @@ std::vector<NodeTrace> ReadTrace(const StepStats& stats) {
   return nodes;
 }
 
-class ChannelSession;
+/// Where the nodes of a session were built; see AnnotateWithPlace. Thread-safe.
+class NodePlaces {
+ public:
+  void Add(const Graph& graph) {
+    MutexLock lock(mu_);
+    for (const Node* n : graph.nodes()) places_.emplace(n->name(), n->place());
+  }
+  bool contains(std::string_view node) {
+    MutexLock lock(mu_);
+    return places_.contains(node);
+  }
+  Status Annotate(Status status) {
+    return AnnotateWithPlace(std::move(status), [this](std::string_view node) {
+      MutexLock lock(mu_);
+      const auto found = places_.find(node);
+      return found == places_.end() ? std::source_location() : found->second;
+    });
+  }
+
+ private:
+  Mutex mu_;
+  StringMap<std::source_location> places_ ABSL_GUARDED_BY(mu_);
+};
 
 class ChannelPreparedStep final : public PreparedStep {
  public:
-  /// Finds the place where a node was built; see AnnotateWithPlace.
-  using PlaceOf = std::function<std::source_location(std::string_view node)>;
-  ChannelPreparedStep(MasterChannel& channel, PlaceOf place_of, ClientCall call)
-      : channel_(channel), place_of_(std::move(place_of)), call_(std::move(call)) {}
+  ChannelPreparedStep(MasterChannel& channel, std::shared_ptr<NodePlaces> places, ClientCall call)
+      : channel_(channel), places_(std::move(places)), call_(std::move(call)) {}
 
   Status Run(const std::vector<Tensor>& feeds, std::vector<Tensor>* fetched,
              const StepOptions& options) override {
     ClientCall call = call_;
     TENON_RETURN_IF_ERROR(Fill(feeds, options, &call));
-    return End(channel_.RunStep(&call), &call, fetched, options.trace);
+    return End(*places_, channel_.RunStep(&call), &call, fetched, options.trace);
   }
 
   void RunAsync(const std::vector<Tensor>& feeds, Done done, const StepOptions& options) override {
     auto call = std::make_shared<ClientCall>(call_);
     if (Status s = Fill(feeds, options, call.get()); !s.ok()) return done(s, {});
-    channel_.RunStepAsync(
-        call.get(), [this, call, done = std::move(done), trace = options.trace](Status status) {
-          std::vector<Tensor> fetched;
-          status = End(std::move(status), call.get(), &fetched, trace);
-          done(status, std::move(fetched));
-        });
+    channel_.RunStepAsync(call.get(), [places = places_, call, done = std::move(done),
+                                       trace = options.trace](Status status) {
+      std::vector<Tensor> fetched;
+      status = End(*places, std::move(status), call.get(), &fetched, trace);
+      done(status, std::move(fetched));
+    });
   }
 
  private:
@@ -103,16 +139,16 @@ class ChannelPreparedStep final : public PreparedStep {
     call->settings = options.settings();
     return OkStatus();
   }
-  Status End(Status status, ClientCall* call, std::vector<Tensor>* fetched,
-             std::vector<NodeTrace>* trace) const {
-    TENON_RETURN_IF_ERROR(AnnotateWithPlace(std::move(status), place_of_));
+  static Status End(NodePlaces& places, Status status, ClientCall* call,
+                    std::vector<Tensor>* fetched, std::vector<NodeTrace>* trace) {
+    TENON_RETURN_IF_ERROR(places.Annotate(std::move(status)));
     if (trace != nullptr) *trace = ReadTrace(call->metadata.step_stats());
     if (fetched != nullptr) *fetched = std::move(call->fetched);
     return OkStatus();
   }
 
   MasterChannel& channel_;
-  const PlaceOf place_of_;
+  const std::shared_ptr<NodePlaces> places_;
   const ClientCall call_;
 };
 
@@ -121,8 +157,7 @@ class ChannelSession final : public Session {
   ChannelSession(std::unique_ptr<MasterChannel> channel, std::string handle, const Graph& graph)
       : channel_(std::move(channel)), handle_(std::move(handle)) {
     AcceptOutputsOf(graph);
-    MutexLock lock(mu_);
-    Remember(graph);
+    places_->Add(graph);
   }
   ~ChannelSession() override { Close().IgnoreError(); }
 
@@ -135,13 +170,13 @@ class ChannelSession final : public Session {
     request.set_current_graph_version(version_);
     *request.mutable_graph_def()->mutable_versions() = all.versions();
     for (NodeDef& n : *all.mutable_node()) {
-      if (!known_.contains(n.name())) *request.mutable_graph_def()->add_node() = std::move(n);
+      if (!places_->contains(n.name())) *request.mutable_graph_def()->add_node() = std::move(n);
     }
     if (request.graph_def().node_size() == 0) return OkStatus();
     ExtendSessionResponse response;
     TENON_RETURN_IF_ERROR(channel_->ExtendSession(request, &response));
     version_ = response.new_graph_version();
-    Remember(graph);
+    places_->Add(graph);
     return OkStatus();
   }
 
@@ -152,8 +187,7 @@ class ChannelSession final : public Session {
     call.feeds = feeds;
     call.timeout_ms = options.timeout.count();
     call.settings = options.settings();
-    TENON_RETURN_IF_ERROR(AnnotateWithPlace(
-        channel_->RunStep(&call), [this](std::string_view node) { return PlaceOf(node); }));
+    TENON_RETURN_IF_ERROR(places_->Annotate(channel_->RunStep(&call)));
     if (options.trace != nullptr) *options.trace = ReadTrace(call.metadata.step_stats());
     return std::move(call.fetched);
   }
@@ -163,8 +197,7 @@ class ChannelSession final : public Session {
       const std::vector<std::string>& targets) override {
     ClientCall call = NewCall(fetches, targets);
     for (const std::string& name : feeds) call.feeds.emplace_back(name, Tensor());
-    return std::make_unique<ChannelPreparedStep>(
-        *channel_, [this](std::string_view node) { return PlaceOf(node); }, std::move(call));
+    return std::make_unique<ChannelPreparedStep>(*channel_, places_, std::move(call));
   }
 
   Status Close() override {
@@ -187,19 +220,11 @@ class ChannelSession final : public Session {
     call.targets = targets;
     return call;
   }
-  void Remember(const Graph& graph) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    for (const Node* n : graph.nodes()) known_.emplace(n->name(), n->place());
-  }
-  std::source_location PlaceOf(std::string_view node) {
-    MutexLock lock(mu_);
-    const auto found = known_.find(node);
-    return found == known_.end() ? std::source_location() : found->second;
-  }
 
+  const std::shared_ptr<NodePlaces> places_ = std::make_shared<NodePlaces>();
   const std::unique_ptr<MasterChannel> channel_;
   const std::string handle_;
   Mutex mu_;
-  StringMap<std::source_location> known_ ABSL_GUARDED_BY(mu_);  // nodes, and where they were built
   int64_t version_ ABSL_GUARDED_BY(mu_) = 0;
   bool closed_ ABSL_GUARDED_BY(mu_) = false;
 };

@@ -12,6 +12,9 @@ namespace {
 
 const std::string kMasterService = "/tensorflow.MasterService/";
 
+/// More bytes of an answer are written by the pool: the poller has others to look after.
+constexpr size_t kMostWrittenHere = 1 << 20;
+
 using Done = std::function<void(Status)>;
 
 Status ReadRequest(const RunStepRequest& request, ClientCall* call) {
@@ -83,58 +86,105 @@ void Blocking(RpcServer& server, BlockingCalls& calls, const std::string& method
       });
 }
 
-/// Runs a step that has been read, here or, when it has to be compiled, on a thread that may block.
-void Start(Master& master, BlockingCalls& calls, const std::shared_ptr<ClientCall>& call,
-           Cancellation* cancellation, const Done& end) {
-  const auto run = [&master, call, cancellation, end] {
-    master.RunStepAsync(call.get(), cancellation, end);
-  };
-  if (!master.RunStepMayBlock(*call)) return run();
-  if (const Status accepted = calls.Run(run); !accepted.ok()) end(accepted);
+}  // namespace
+
+StepRunner::~StepRunner() {
+  MutexLock lock(mu_);
+  while (!compiling_.empty()) none_left_.Wait(mu_);
 }
 
-void RunStep(Master& master, BlockingCalls& calls, const RunStepRequest& request,
-             RunStepResponse* response, Cancellation* cancellation, const Done& done) {
-  auto call = std::make_shared<ClientCall>();
-  const auto end = [call, response, done,
-                    in_body = request.store_errors_in_response_body()](Status s) {
-    if (s.ok()) s = CatchExceptions([&] { return WriteResponse(call.get(), response); });
-    *response->mutable_metadata() = std::move(call->metadata);
-    // An error of the step must not look like one of the connection, which clients repeat.
-    if (!s.ok() && in_body) {
-      response->clear_tensor();
-      response->set_status_code(static_cast<error::Code>(s.code()));
-      response->set_status_error_message(WireMessage(s));
-      s = OkStatus();
+void StepRunner::Compile(const std::shared_ptr<ClientCall>& call, Waiting first) {
+  const std::string key =
+      StrCat(call->session_handle, " ", call->partial_run_handle, " ", call->signature().Key());
+  auto alike = std::make_shared<ClientCall>(*call);  // the call itself belongs to its step soon
+  for (auto& [name, tensor] : alike->feeds) tensor = Tensor();
+  {
+    MutexLock lock(mu_);
+    const auto [found, is_first] = compiling_.try_emplace(key);
+    if (!is_first) {
+      found->second.push_back(std::move(first));
+      return;
     }
-    done(AnswerStatus(std::move(s)));
+  }
+  const auto take_waiting = [this, key] {
+    MutexLock lock(mu_);
+    auto waiting = std::move(compiling_.find(key)->second);
+    compiling_.erase(key);
+    if (compiling_.empty()) none_left_.NotifyAll();
+    return waiting;
+  };
+  const Status accepted = calls_.Run([this, alike, take_waiting, run = std::move(first.run)] {
+    run();
+    const bool is_compiled = !master_.RunStepMayBlock(*alike);
+    for (Waiting& next : take_waiting()) {
+      if (is_compiled) {
+        next.run();
+      } else if (const Status s = calls_.Run(std::move(next.run)); !s.ok()) {
+        next.end(s);
+      }
+    }
+  });
+  if (accepted.ok()) return;
+  first.end(accepted);
+  for (const Waiting& next : take_waiting()) next.end(accepted);
+}
+
+void StepRunner::Start(const std::shared_ptr<ClientCall>& call, Cancellation* cancellation,
+                       bool here, const Done& end) {
+  const auto run = [this, call, cancellation, end] {
+    master_.RunStepAsync(call.get(), cancellation, end);
+  };
+  if (master_.RunStepMayBlock(*call)) return Compile(call, {run, end});
+  if (here) return run();
+  pool_.Submit(run);
+}
+
+void StepRunner::End(const ClientCall& call, std::function<void()> end) {
+  size_t num_bytes = call.metadata.ByteSizeLong();
+  for (const Tensor& tensor : call.fetched) num_bytes += tensor.num_bytes();
+  if (num_bytes <= kMostWrittenHere) return end();
+  pool_.Submit(std::move(end));
+}
+
+void StepRunner::RunStep(const RunStepRequest& request, RunStepResponse* response,
+                         Cancellation* cancellation, bool here, const Done& done) {
+  auto call = std::make_shared<ClientCall>();
+  const auto end = [this, call, response, done,
+                    in_body = request.store_errors_in_response_body()](Status status) {
+    End(*call, [call, response, done, in_body, s = std::move(status)]() mutable {
+      if (s.ok()) s = CatchExceptions([&] { return WriteResponse(call.get(), response); });
+      *response->mutable_metadata() = std::move(call->metadata);
+      // An error of the step must not look like one of the connection, which clients repeat.
+      if (!s.ok() && in_body) {
+        response->clear_tensor();
+        response->set_status_code(static_cast<error::Code>(s.code()));
+        response->set_status_error_message(WireMessage(s));
+        s = OkStatus();
+      }
+      done(AnswerStatus(std::move(s)));
+    });
   };
   const Status read = CatchExceptions([&] { return ReadRequest(request, call.get()); });
   if (!read.ok()) return end(read);
-  Start(master, calls, call, cancellation, end);
+  Start(call, cancellation, here, end);
 }
 
-void RunCallable(Master& master, BlockingCalls& calls, const RunCallableRequest& request,
-                 RunCallableResponse* response, Cancellation* cancellation, const Done& done) {
+void StepRunner::RunCallable(const RunCallableRequest& request, RunCallableResponse* response,
+                             Cancellation* cancellation, const Done& done) {
   auto call = std::make_shared<ClientCall>();
-  const auto end = [call, response, done](Status s) {
-    if (s.ok()) s = CatchExceptions([&] { return WriteResponse(call.get(), response); });
-    *response->mutable_metadata() = std::move(call->metadata);
-    done(AnswerStatus(std::move(s)));
+  const auto end = [this, call, response, done](Status status) {
+    End(*call, [call, response, done, s = std::move(status)]() mutable {
+      if (s.ok()) s = CatchExceptions([&] { return WriteResponse(call.get(), response); });
+      *response->mutable_metadata() = std::move(call->metadata);
+      done(AnswerStatus(std::move(s)));
+    });
   };
-  const Status read = CatchExceptions([&] { return ReadRequest(master, request, call.get()); });
+  const Status read = CatchExceptions([&] { return ReadRequest(master_, request, call.get()); });
   if (!read.ok()) return end(read);
-  Start(master, calls, call, cancellation, end);
+  Start(call, cancellation, true, end);
 }
 
-}  // namespace
-
-StepRunner MakeStepRunner(Master& master, BlockingCalls& calls) {
-  return [&](const RunStepRequest& request, RunStepResponse* response, Cancellation* cancellation,
-             const Done& done) { RunStep(master, calls, request, response, cancellation, done); };
-}
-
-void ServeMaster(RpcServer& server, Master& master, BlockingCalls& calls) {
+void ServeMaster(RpcServer& server, Master& master, BlockingCalls& calls, StepRunner& steps) {
   Blocking<CreateSessionRequest, CreateSessionResponse>(
       server, calls, "CreateSession", [&master](const auto& request, auto* response, auto* end) {
         return master.CreateSession(request, response, end);
@@ -164,13 +214,15 @@ void ServeMaster(RpcServer& server, Master& master, BlockingCalls& calls) {
   Blocking<ResetRequest, ResetResponse>(
       server, calls, "Reset",
       [&master](const auto& request, auto*, auto* end) { return master.Reset(request, end); });
-  server.Handle<RunStepRequest, RunStepResponse>(kMasterService + "RunStep",
-                                                 MakeStepRunner(master, calls));
+  server.Handle<RunStepRequest, RunStepResponse>(
+      kMasterService + "RunStep",
+      [&steps](const RunStepRequest& request, RunStepResponse* response, Cancellation* cancellation,
+               const Done& done) { steps.RunStep(request, response, cancellation, true, done); });
   server.Handle<RunCallableRequest, RunCallableResponse>(
       kMasterService + "RunCallable",
-      [&](const RunCallableRequest& request, RunCallableResponse* response,
-          Cancellation* cancellation,
-          const Done& done) { RunCallable(master, calls, request, response, cancellation, done); });
+      [&steps](const RunCallableRequest& request, RunCallableResponse* response,
+               Cancellation* cancellation,
+               const Done& done) { steps.RunCallable(request, response, cancellation, done); });
 }
 
 }  // namespace tenon

@@ -2,6 +2,7 @@
 #include "distributed/grpc/peer_service.h"
 
 #include <algorithm>
+#include <chrono>
 #include <climits>
 #include <optional>
 #include <string_view>
@@ -15,7 +16,9 @@
 #include "distributed/grpc/peer/peer_stream.h"
 #include "distributed/grpc/rpc/run_graph_coding.h"
 #include "distributed/grpc/rpc/status.h"
+#include "distributed/grpc/rpc/wire.h"
 #include "distributed/worker/run_table.h"
+#include "runtime/device/machine_clock.h"
 
 namespace tenon {
 namespace {
@@ -28,6 +31,14 @@ constexpr size_t kMostSteps = RunTable::kMaxRuns / 4;
 
 /// A client that has so many steps on their way on one stream gets errors.
 constexpr size_t kMostClientSteps = 1 << 16;
+
+/// The steps of one message that are not started by then are left to the pool: one message may have
+/// hundreds of thousands, and the poller has others to look after.
+constexpr std::chrono::milliseconds kLongestTurn{1};
+
+/// With more bytes of answers waiting nothing is read: who sends calls and does not take the
+/// answers must not fill the memory with them.
+constexpr size_t kMostQueued = 64 << 20;
 
 /// A call that is being answered.
 struct ServedCall {
@@ -42,11 +53,11 @@ class ServerStream final : public PeerStream {
   /// `left_above`: tensors with more bytes may be left for the caller to copy. Messages of more
   /// than `most_bytes` are not read.
   ServerStream(std::shared_ptr<ServedRpc> rpc, Poller& poller, WorkerInterface& worker,
-               const StepRunner& run_step, std::optional<size_t> left_above, int64_t most_bytes)
-      : PeerStream(poller),
+               StepRunner& steps, std::optional<size_t> left_above, int64_t most_bytes)
+      : PeerStream(poller, kMostQueued),
         rpc_(std::move(rpc)),
         worker_(worker),
-        run_step_(run_step),
+        client_steps_(steps),
         left_above_(left_above),
         most_bytes_(std::clamp<int64_t>(most_bytes, 1, INT_MAX)) {}
 
@@ -54,6 +65,12 @@ class ServerStream final : public PeerStream {
     cluster::PeerFrame hello;
     hello.mutable_hello()->set_task(task);
     Send(hello);
+    // Its clients are to learn why their steps have ended.
+    rpc_->AwaitBeforeShutdown([weak = weak_from_this()] {
+      const std::shared_ptr<PeerStream> stream = weak.lock();
+      return stream != nullptr &&
+             (static_cast<ServerStream&>(*stream).running_steps_ > 0 || stream->HasUnwritten());
+    });
     Open(&rpc_->stream(), &rpc_->stream());
   }
   void Cancel() override { rpc_->Cancel(); }
@@ -63,6 +80,7 @@ class ServerStream final : public PeerStream {
     return std::static_pointer_cast<ServerStream>(shared_from_this());
   }
 
+  void OnMessage() override { turn_began_.reset(); }
   void OnFrame(cluster::PeerFrame frame) override {
     const uint64_t id = frame.call();
     switch (frame.content_case()) {
@@ -145,12 +163,21 @@ class ServerStream final : public PeerStream {
                                       " calls on their way, as many as it may"),
                     nullptr);
     }
+    const Clock::Time now = MachineClock().Now();
+    if (!turn_began_) turn_began_ = now;
+    ++running_steps_;
     auto frame = std::make_shared<cluster::PeerFrame>();
     RunStepResponse* const response = frame->mutable_answer()->mutable_ran_step();
-    run_step_(request, response, &call->cancellation,
-              [self = Self(), id, call, frame](const Status& s) {
-                self->Answer(id, call, s, frame.get());
-              });
+    client_steps_.RunStep(
+        request, response, &call->cancellation, now - *turn_began_ < kLongestTurn,
+        [self = Self(), id, call, frame](Status s) {
+          if (const size_t size = frame->ByteSizeLong(); size > kMaxMessageBytes) {
+            s = ResourceExhausted("the answer is larger than a message can be: ", size,
+                                  " bytes, of at most ", kMaxMessageBytes);
+          }
+          self->Answer(id, call, s, s.ok() ? frame.get() : nullptr);
+          --self->running_steps_;
+        });
   }
 
   void RecvTensor(uint64_t id, const RecvTensorRequest& request) {
@@ -304,9 +331,11 @@ class ServerStream final : public PeerStream {
 
   const std::shared_ptr<ServedRpc> rpc_;
   WorkerInterface& worker_;
-  const StepRunner& run_step_;
+  StepRunner& client_steps_;
   const std::optional<size_t> left_above_;
   const size_t most_bytes_;
+  std::atomic<int> running_steps_{0};      // of clients
+  std::optional<Clock::Time> turn_began_;  // the first step of this message
   std::atomic<bool> reads_memory_{false};  // the caller does
   bool was_challenged_ = false;            // to show its memory
   bool was_offered_ = false;               // a socket, once
@@ -322,16 +351,14 @@ class ServerStream final : public PeerStream {
 }  // namespace
 
 void ServePeers(RpcServer& server, const std::string& task, WorkerInterface& worker,
-                StepRunner run_step) {
-  server.HandleStream(
-      "/tenon.cluster.PeerService/Exchange",
-      [&server, &worker, task, run_step = std::move(run_step)](std::shared_ptr<ServedRpc> rpc) {
-        const auto left_above = HostMemoryLimit(server.credentials());
-        std::make_shared<ServerStream>(std::move(rpc), server.poller(), worker, run_step,
-                                       left_above.value_or(std::nullopt),
-                                       server.limits().message_bytes)
-            ->Start(task);
-      });
+                StepRunner& steps) {
+  server.HandleStream("/tenon.cluster.PeerService/Exchange", [&server, &worker, task, &steps](
+                                                                 std::shared_ptr<ServedRpc> rpc) {
+    const auto left_above = HostMemoryLimit(server.credentials());
+    std::make_shared<ServerStream>(std::move(rpc), server.poller(), worker, steps,
+                                   left_above.value_or(std::nullopt), server.limits().message_bytes)
+        ->Start(task);
+  });
 }
 
 }  // namespace tenon

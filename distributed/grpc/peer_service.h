@@ -10,9 +10,9 @@
 namespace tenon {
 
 /// Serves PeerService (peer_service.proto), the answering end of PeerCalls: the calls of `worker`,
-/// which other tasks make, and clients' steps by `run_step`. All must outlive the server. Steps
-/// start where the poller waits.
+/// which other tasks make, and clients' steps. All must outlive the server. Steps start where the
+/// poller waits.
 void ServePeers(RpcServer& server, const std::string& task, WorkerInterface& worker,
-                StepRunner run_step);
+                StepRunner& steps);
 
 }  // namespace tenon

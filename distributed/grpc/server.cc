@@ -142,6 +142,7 @@ class GrpcServer final : public Server {
 
   ~GrpcServer() override {
     Shutdown();
+    steps_.reset();
     master_.reset();
     worker_->Shutdown();
     directory_.SetLocal(task_, nullptr);
@@ -155,8 +156,9 @@ class GrpcServer final : public Server {
     host_ = HostOf(configured);
     const int wanted = port >= 0 ? port : PortOf(configured);
     ServeWorker(rpc_server_, *worker_, pool_, entropy_);
-    ServeMaster(rpc_server_, *master_, calls_);
-    ServePeers(rpc_server_, task_, *worker_, MakeStepRunner(*master_, calls_));
+    steps_ = std::make_unique<StepRunner>(*master_, calls_, pool_);
+    ServeMaster(rpc_server_, *master_, calls_, *steps_);
+    ServePeers(rpc_server_, task_, *worker_, *steps_);
     job_values_.Serve(rpc_server_);
     ServeHealth(rpc_server_);
     ServeCluster(rpc_server_, {job_end_,
@@ -405,6 +407,7 @@ class GrpcServer final : public Server {
   std::unique_ptr<Master> master_;
   BlockingCalls calls_{clock_};
   const std::shared_ptr<CallsUntilEnd> calls_until_end_ = std::make_shared<CallsUntilEnd>(calls_);
+  std::unique_ptr<StepRunner> steps_;  // from Listen on
   std::string host_;
   int port_ = 0;
   int loopback_port_ = 0;

@@ -54,8 +54,8 @@ class PreparedStep {
   /// Gets how a step has ended, and its fetches when well.
   using Done = std::function<void(const Status& status, std::vector<Tensor> fetched)>;
   /// Starts a step, which calls `done` once: perhaps before the return, perhaps on another thread,
-  /// which it must not hold up; it may start other steps. The session is not to be closed in it,
-  /// and the trace of `options` lives until then. On a cluster, steps that are on their way
+  /// which it must not hold up; it may start other steps. The session is not to be closed in it;
+  /// its destructor waits for it. The trace of `options` lives until then. On a cluster, steps that are on their way
   /// together travel together, many to a message; a session of this process runs the step on this
   /// thread.
   virtual void RunAsync(const std::vector<Tensor>& feeds, Done done,

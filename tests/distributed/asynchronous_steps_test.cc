@@ -15,9 +15,11 @@
 
 #include "core/base/mutex.h"
 #include "core/base/sanitizers.h"
+#include "distributed/grpc/rpc/channel.h"
 #include "ops/array/array_basic_ops.h"
 #include "ops/math/operators.h"
 #include "ops/queues/queues_ops.h"
+#include "proto/cluster_service.grpc.pb.h"
 #include "runtime/session/local_session.h"
 #include "tests/distributed/cluster_fixture.h"
 #include "tests/testing/host_memory.h"
@@ -75,6 +77,24 @@ class AsynchronousStepsTest : public testing::ClusterFixture,
     taken_ = QueueDequeue(queue_, {DType::kFloat})[0];
   }
   Tensor Number(float x) { return Tensor::Scalar(x); }
+  /// How many calls the server answers, streams and this one included.
+  int64_t Calls() {
+    grpc::ClientContext context;
+    cluster::ServerStatusResponse status;
+    EXPECT_TRUE(cluster::ClusterService::NewStub(OpenChannel(*AddressOfTarget(worker().target())))
+                    ->ServerStatus(&context, cluster::ServerStatusRequest(), &status)
+                    .ok());
+    return status.calls();
+  }
+  /// Opens the session, and goes on when its steps have a stream to travel over.
+  void OpenStream() {
+    Open(worker());
+    const auto step = session_->Prepare({x_}, {y_});
+    ASSERT_OK(step);
+    std::vector<Tensor> fetched;
+    while (Calls() < 2) ASSERT_OK((*step)->Run({Number(1)}, &fetched));
+    for (int i = 0; i < 200; ++i) ASSERT_OK((*step)->Run({Number(1)}, &fetched));
+  }
 
   const testing::HostMemory memory_;
   Output x_, y_, queue_, taken_;
@@ -87,7 +107,7 @@ INSTANTIATE_TEST_SUITE_P(Ways, AsynchronousStepsTest, ::testing::Values("16384",
                          });
 
 TEST_P(AsynchronousStepsTest, EachOfManyGivesItsOwnResult) {
-  Open(worker());
+  OpenStream();
   const auto step = session_->Prepare({x_}, {y_});
   ASSERT_OK(step);
   constexpr int kSteps = kSanitized ? 500 : 5000;
@@ -102,7 +122,7 @@ TEST_P(AsynchronousStepsTest, EachOfManyGivesItsOwnResult) {
 
 /// The next step is started in the end of the one before, beside blocking ones.
 TEST_P(AsynchronousStepsTest, StepsMayBeStartedWhereOthersEnd) {
-  Open(worker());
+  OpenStream();
   const auto step = session_->Prepare({x_}, {y_});
   ASSERT_OK(step);
   std::promise<float> last;
@@ -124,7 +144,7 @@ TEST_P(AsynchronousStepsTest, StepsMayBeStartedWhereOthersEnd) {
 }
 
 TEST_P(AsynchronousStepsTest, AnErrorIsThatOfItsStepAlone) {
-  Open(worker());
+  OpenStream();
   const auto step = session_->Prepare({x_}, {y_});
   ASSERT_OK(step);
   std::vector<Tensor> fetched;
@@ -149,7 +169,7 @@ TEST_P(AsynchronousStepsTest, AnErrorIsThatOfItsStepAlone) {
 }
 
 TEST_P(AsynchronousStepsTest, StepsThatWaitDoNotHoldUpOthers) {
-  Open(worker());
+  OpenStream();
   const auto takes = session_->Prepare({}, {taken_});
   const auto step = session_->Prepare({x_}, {y_});
   ASSERT_OK(takes);
@@ -159,6 +179,7 @@ TEST_P(AsynchronousStepsTest, StepsThatWaitDoNotHoldUpOthers) {
   for (int i = 0; i < 200; ++i) (*step)->RunAsync({Number(i)}, ends.Take(i));
   ends.Wait(200);
   EXPECT_EQ(waiting.count(), 0u);
+  EXPECT_EQ(Calls(), 2);
   Ends late;
   StepOptions limited;
   limited.timeout = milliseconds(20);
@@ -171,23 +192,22 @@ TEST_P(AsynchronousStepsTest, StepsThatWaitDoNotHoldUpOthers) {
 }
 
 TEST_P(AsynchronousStepsTest, AServerThatEndsEndsTheSteps) {
-  Open(worker());
+  OpenStream();
   const auto takes = session_->Prepare({}, {taken_});
   ASSERT_OK(takes);
   Ends ends;
   for (int i = 0; i < 50; ++i) (*takes)->RunAsync({}, ends.Take(i));
-  EXPECT_THAT(session_->Run({{x_, 1.0f}}, {y_}).status(), IsError(StatusCode::kOk, ""));
+  ASSERT_OK(session_->Run({{x_, 1.0f}}, {y_}));
   cluster_->Stop("worker", 0);
   for (const auto& [i, end] : ends.Wait(50)) {
-    EXPECT_THAT(end.status.code(),
-                ::testing::AnyOf(StatusCode::kUnavailable, StatusCode::kCancelled));
+    EXPECT_THAT(end.status, IsError(StatusCode::kCancelled, "worker/replica:0/task:0 ends: it "));
   }
   (*takes)->RunAsync({}, ends.Take(50));
   EXPECT_THAT(ends.Wait(51)[50].status, IsError(StatusCode::kUnavailable, ""));
 }
 
 TEST_P(AsynchronousStepsTest, TheEndOfTheSessionIsTheEndOfItsSteps) {
-  Open(worker());
+  OpenStream();
   auto takes = session_->Prepare({}, {taken_});
   ASSERT_OK(takes);
   Ends ends;
@@ -196,8 +216,86 @@ TEST_P(AsynchronousStepsTest, TheEndOfTheSessionIsTheEndOfItsSteps) {
   EXPECT_EQ(ends.count(), 50u);
 }
 
+/// More than either end keeps in its queue, both ways at once.
+TEST_P(AsynchronousStepsTest, ManyLargeFeedsAndFetchesPass) {
+  const Output wide = Placeholder(DType::kFloat, {-1}), sum = wide + wide;
+  OpenStream();
+  const auto step = session_->Prepare({wide}, {sum});
+  ASSERT_OK(step);
+  constexpr int kSteps = 200;
+  Tensor large = Tensor::Zeros(DType::kFloat, {240 << 10});  // just below what goes alone
+  *large.data<float>() = 3.0f;
+  Ends ends;
+  for (int i = 0; i < kSteps; ++i) (*step)->RunAsync({large}, ends.Take(i));
+  for (const auto& [i, end] : ends.Wait(kSteps)) {
+    ASSERT_OK(end.status);
+    EXPECT_EQ(*end.fetched[0].data<float>(), 6.0f);
+  }
+}
+
+/// What the server does not take is an error of its step alone.
+TEST_P(AsynchronousStepsTest, AFeedBeyondTheLimitOfMessagesLeavesTheOthers) {
+  ServerLimits limits;
+  limits.message_bytes = 4 << 20;
+  cluster_.reset();
+  StartCluster(0, 1, limits);
+  const Output wide = Placeholder(DType::kFloat, {-1}), sum = wide + wide;
+  OpenStream();
+  const auto takes = session_->Prepare({}, {taken_});
+  const auto step = session_->Prepare({wide}, {sum});
+  ASSERT_OK(takes);
+  ASSERT_OK(step);
+  Ends waiting;
+  for (int i = 0; i < 10; ++i) (*takes)->RunAsync({}, waiting.Take(i));
+  std::vector<Tensor> fetched;
+  EXPECT_OK((*step)->Run({Tensor::Zeros(DType::kFloat, {3 << 18})}, &fetched));
+  EXPECT_THAT((*step)->Run({Tensor::Zeros(DType::kFloat, {2 << 20})}, &fetched),
+              IsError(StatusCode::kResourceExhausted, "larger than max"));
+  EXPECT_EQ(waiting.count(), 0u);
+  session_.reset();
+  EXPECT_EQ(waiting.count(), 10u);
+}
+
+/// A burst on a session whose signature nobody has compiled yet.
+TEST_P(AsynchronousStepsTest, StepsThatComeWhileTheirSignatureIsCompiledWaitForIt) {
+  Output value = x_;
+  for (int i = 0; i < (kSanitized ? 200 : 3000); ++i) value = value + 1.0f;
+  const Output other = x_ + value;
+  OpenStream();
+  const auto step = session_->Prepare({x_}, {value});
+  const auto second = session_->Prepare({x_}, {other});
+  const auto wrong = session_->Prepare({x_}, {"no_such_node"});
+  ASSERT_OK(step);
+  ASSERT_OK(second);
+  constexpr int kSteps = kSanitized ? 300 : 6000;
+  Ends ends, others, failed;
+  for (int i = 0; i < kSteps; ++i) (*step)->RunAsync({Number(0)}, ends.Take(i));
+  for (int i = 0; i < 100; ++i) (*second)->RunAsync({Number(0)}, others.Take(i));
+  for (const auto& [i, end] : ends.Wait(kSteps)) ASSERT_OK(end.status);
+  for (const auto& [i, end] : others.Wait(100)) ASSERT_OK(end.status);
+  if (!wrong.ok()) return;  // said before it runs
+  for (int i = 0; i < 100; ++i) (*wrong)->RunAsync({Number(0)}, failed.Take(i));
+  for (const auto& [i, end] : failed.Wait(100)) {
+    EXPECT_THAT(end.status, IsError(StatusCode::kNotFound, "no_such_node"));
+  }
+}
+
+/// Also when the step is gone, and what is told of it names a node.
+TEST_P(AsynchronousStepsTest, AStepMayGoBeforeItsEnd) {
+  const Output twice = Placeholder(DType::kFloat, {}, {.name = "unfed"}) * 2.0f;
+  OpenStream();
+  auto step = session_->Prepare({}, {twice});
+  ASSERT_OK(step);
+  Ends ends;
+  for (int i = 0; i < 100; ++i) (*step)->RunAsync({}, ends.Take(i));
+  step->reset();
+  for (const auto& [i, end] : ends.Wait(100)) {
+    EXPECT_THAT(end.status, IsError(StatusCode::kInvalidArgument, "unfed"));
+  }
+}
+
 TEST_P(AsynchronousStepsTest, ATraceIsThereAtTheEnd) {
-  Open(worker());
+  OpenStream();
   const auto step = session_->Prepare({x_}, {y_});
   ASSERT_OK(step);
   std::vector<NodeTrace> trace;
@@ -207,6 +305,22 @@ TEST_P(AsynchronousStepsTest, ATraceIsThereAtTheEnd) {
   (*step)->RunAsync({Number(1)}, ends.Take(0), options);
   EXPECT_OK(ends.Wait(1)[0].status);
   EXPECT_FALSE(trace.empty());
+}
+
+TEST_P(AsynchronousStepsTest, ASessionOfTheOwnServerWaitsForWhatItsStepsCall) {
+  auto own = worker().MakeSession(graph_);
+  ASSERT_OK(own);
+  auto takes = (*own)->Prepare({}, {taken_});
+  ASSERT_OK(takes);
+  std::atomic<int> left = 50;
+  for (int i = 0; i < 50; ++i) {
+    (*takes)->RunAsync({}, [&](const Status&, const std::vector<Tensor>&) {
+      MachineClock().SleepFor(milliseconds(1));
+      --left;
+    });
+  }
+  own->reset();
+  EXPECT_EQ(left, 0);
 }
 
 TEST_P(AsynchronousStepsTest, SessionsWithoutANetworkTakeThemToo) {

@@ -40,13 +40,14 @@ class Connection {
     Connect();
   }
   /// Another one, to the same address.
-  void Connect() {
+  void Connect(bool accepts = true) {
     caller_.emplace_back(socket(to_.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
     if (connect(caller_.back().number(), reinterpret_cast<sockaddr*>(&to_),
                 to_.ss_family == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in)) != 0) {
       return;
     }
-    accepted_.emplace_back(accept4(listener_.number(), nullptr, nullptr, SOCK_CLOEXEC));
+    if (accepts)
+      accepted_.emplace_back(accept4(listener_.number(), nullptr, nullptr, SOCK_CLOEXEC));
   }
   bool valid() const { return !accepted_.empty() && accepted_.back().valid(); }
   int port() const { return port_; }
@@ -134,6 +135,16 @@ TEST(ConnectedProcessTest, ASocketOfAllAddressesHasConnectionsOfEach) {
   EXPECT_TRUE(IsConnectedTo(getpid(), v6.peer()));
   EXPECT_TRUE(IsConnectedTo(getpid(), StrCat("ipv6:%5B::1%5D:", v6.port())));
   EXPECT_TRUE(IsConnectedTo(getpid(), mixed.peer()));
+}
+
+/// Another one of this process's, which the server has not come to yet.
+TEST(ConnectedProcessTest, AConnectionThatNobodyHasAcceptedDoesNotCount) {
+  Connection connection("127.0.0.1", "127.0.0.1");
+  ASSERT_TRUE(connection.valid());
+  connection.Connect(false);
+  EXPECT_TRUE(IsConnectedTo(getpid(), connection.peer()));
+  connection.CloseAccepted(0);
+  EXPECT_FALSE(IsConnectedTo(getpid(), connection.peer()));
 }
 
 TEST(ConnectedProcessTest, AConnectionThatIsOverIsNone) {

@@ -12,9 +12,9 @@ namespace tenon {
 bool IsOfThisHost(std::string_view peer);
 
 /// Whether a process of this host has the other end of every connection by TCP that this process
-/// has with `peer`, of which there must be one. False also where the system does not tell: in
-/// another network namespace, of a process that is not for this one to look at, and without
-/// netlink.
+/// has with `peer`, of which there must be one; those not counted that nobody has accepted yet.
+/// False also where the system does not tell: in another network namespace, of a process that is
+/// not for this one to look at, and without netlink.
 ///
 /// Whoever is called tells its process's number itself, and could name any other. That process
 /// would be read in its place.

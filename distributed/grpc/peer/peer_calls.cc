@@ -26,6 +26,10 @@ constexpr std::chrono::milliseconds kReopenPause{1000};
 constexpr size_t kCopiedBytes = 1 << 20;
 constexpr double kCostOfPiece = 1e5;  // ns
 
+/// A client's step with a larger request goes another way: it would hold up the others, and the
+/// server may not take such a message.
+constexpr size_t kMostStepBytes = 1 << 20;
+
 /// A call that waits for its answer.
 struct PendingCall {
   RunGraphCall* run = nullptr;
@@ -395,11 +399,11 @@ bool PeerCalls::RecvTensor(RecvTensorCall* call, Cancellation* cancellation,
 bool PeerCalls::RunStep(RunStepRequest& request, RunStepResponse* response,
                         WorkerInterface::Done& done) {
   const std::shared_ptr<ClientStream> stream = Current();
-  if (stream == nullptr) return false;
+  if (stream == nullptr || request.ByteSizeLong() > kMostStepBytes) return false;
   cluster::PeerFrame frame;
   frame.mutable_run_step()->Swap(&request);
   PendingCall pending{.step = response, .done = std::move(done)};
-  if (frame.ByteSizeLong() <= kMaxMessageBytes && stream->Call(frame, pending)) return true;
+  if (stream->Call(frame, pending)) return true;
   frame.mutable_run_step()->Swap(&request);
   done = std::move(pending.done);
   return false;

@@ -37,7 +37,8 @@ class PeerCalls {
 
   bool RunGraph(RunGraphCall* call, Cancellation* cancellation, WorkerInterface::Done& done);
   bool RecvTensor(RecvTensorCall* call, Cancellation* cancellation, WorkerInterface::Done& done);
-  /// `request` is taken, unless the result is false; `response` lives until `done`.
+  /// `request` is taken, unless the result is false, as for large ones; `response` lives until
+  /// `done`.
   bool RunStep(RunStepRequest& request, RunStepResponse* response, WorkerInterface::Done& done);
   /// Nobody learns how it ends.
   bool CleanupGraph(const CleanupGraphRequest& request);

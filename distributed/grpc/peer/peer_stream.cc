@@ -14,10 +14,6 @@ constexpr size_t kFullMessageBytes = kTensorPartBytes;
 /// message of its own.
 constexpr size_t kMostMessageBytes = 2 * kFullMessageBytes;
 
-/// With more bytes waiting, those of shared tensors not counted, nothing is read: who sends calls
-/// and does not take the answers must not fill the memory with them.
-constexpr size_t kMaxQueuedBytes = 64 << 20;
-
 constexpr std::chrono::milliseconds kIdleDelay{50};
 
 /// A socket is read in so many pieces at most when the stream has ended: it holds fewer.
@@ -109,6 +105,11 @@ void PeerStream::SendTensor(uint64_t call, const EncodedTensor& tensor, bool sta
   WriteAtEndOfBurst();
 }
 
+bool PeerStream::HasUnwritten() {
+  MutexLock lock(mu_);
+  return !broken_ && !read_ended_ && (writing_ || !queue_.empty());
+}
+
 void PeerStream::WriteAtEndOfBurst() {
   // A step's calls to a peer come within microseconds of each other.
   Defer([self = shared_from_this()] { self->WriteNext(); });
@@ -144,7 +145,7 @@ bool PeerStream::Written(bool ok) {
     MutexLock lock(mu_);
     writing_ = false;
     if (read_ended_) return true;
-    if (!paused_ || (ok && queued_bytes_ > kMaxQueuedBytes / 2)) return false;
+    if (!paused_ || (ok && queued_bytes_ > most_queued_ / 2)) return false;
     paused_ = false;
     if (other_moved_) {
       WatchSocket();
@@ -160,7 +161,7 @@ void PeerStream::ReadNext() {
     MutexLock lock(mu_);
     // A stream that has moved is read for its end.
     if (!other_moved_) {
-      paused_ = queued_bytes_ > kMaxQueuedBytes;
+      paused_ = queued_bytes_ > most_queued_;
       if (paused_) return;
     }
   }
@@ -175,7 +176,10 @@ void PeerStream::ReadDone(bool ok) {
       is_late = other_moved_;
     }
     fault_ = is_late ? InvalidArgument("a message on a stream that has moved to a socket")
-                     : CatchExceptions([&] { return frames_.Read(&arriving_, *this); });
+                     : CatchExceptions([&] {
+                         OnMessage();
+                         return frames_.Read(&arriving_, *this);
+                       });
     if (fault_.ok()) {
       arriving_.Clear();
       // Not before what has arrived is at work: it makes gRPC write an update of the window.
@@ -275,6 +279,7 @@ bool PeerStream::ReadSocket() {
   bool more = false;
   const Status read = CatchExceptions([&]() -> Status {
     TENON_ASSIGN_OR_RETURN(more, socket_->Read([&](std::string_view message) {
+      OnMessage();
       return frames_.Read(message, *this);
     }));
     return OkStatus();
@@ -284,7 +289,7 @@ bool PeerStream::ReadSocket() {
     return false;
   }
   MutexLock lock(mu_);
-  paused_ = queued_bytes_ > kMaxQueuedBytes;
+  paused_ = queued_bytes_ > most_queued_;
   if (paused_) WatchSocket();
   return more;
 }

@@ -4,6 +4,8 @@
 #include <grpcpp/support/async_stream.h>
 
 #include <climits>
+#include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <memory>
 
@@ -24,12 +26,17 @@ namespace tenon {
 /// stream stays open and says when it is over.
 class PeerStream : public FrameReceiver, public std::enable_shared_from_this<PeerStream> {
  public:
-  /// The poller outlives the operations.
-  explicit PeerStream(Poller& poller) : poller_(poller), read_(*this), write_(*this) {}
+  /// The poller outlives the operations. Nothing is read while more than `most_queued` bytes wait
+  /// to be written, those of shared tensors not counted; of two ends only one may have such a
+  /// limit, or each could wait for the other.
+  explicit PeerStream(Poller& poller, size_t most_queued = SIZE_MAX)
+      : poller_(poller), most_queued_(most_queued), read_(*this), write_(*this) {}
   virtual ~PeerStream() = default;
   PeerStream(const PeerStream&) = delete;
   PeerStream& operator=(const PeerStream&) = delete;
 
+  /// Whether what was sent is still here. A stream that has broken has nothing.
+  bool HasUnwritten();
   /// Frames sent to a broken stream are dropped: its calls fail by OnBroken. Calls and answers may
   /// overtake tensors; what cancels or cleans up a call never overtakes it.
   void Send(const cluster::PeerFrame& frame) {
@@ -45,6 +52,8 @@ class PeerStream : public FrameReceiver, public std::enable_shared_from_this<Pee
   using Reader = grpc::internal::AsyncReaderInterface<grpc::ByteBuffer>;
   using Writer = grpc::internal::AsyncWriterInterface<grpc::ByteBuffer>;
 
+  /// A message has come, whose frames follow.
+  virtual void OnMessage() {}
   /// Starts reading, and writing what has been sent before. Both outlive the stream's operations.
   void Open(Reader* reader, Writer* writer);
   /// The stream has ended; no operation runs. Called once, after Open, by the poller.
@@ -118,6 +127,7 @@ class PeerStream : public FrameReceiver, public std::enable_shared_from_this<Pee
   void DirectionEnded();
 
   Poller& poller_;
+  const size_t most_queued_;
   Reader* reader_ = nullptr;
   Writer* writer_ = nullptr;
   Read read_;

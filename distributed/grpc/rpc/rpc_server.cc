@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "distributed/grpc/rpc/rpc_server.h"
 
+#include <algorithm>
+#include <vector>
+
 #include "core/base/exceptions.h"
 #include "distributed/grpc/rpc/channel.h"
 #include "distributed/grpc/rpc/deadline.h"
@@ -167,8 +170,30 @@ void RpcServer::AcceptNext() {
   service_.RequestCall(&rpc->context_, &rpc->stream_, queue_, queue_, rpc->accepted_.tag());
 }
 
+void ServedRpc::AwaitBeforeShutdown(std::function<bool()> busy) {
+  MutexLock lock(server_.mu_);
+  busy_ = std::move(busy);
+}
+
+bool RpcServer::HasBusyStream() {
+  std::vector<std::function<bool()>> streams;
+  {
+    MutexLock lock(mu_);
+    for (auto& [key, rpc] : rpcs_) {
+      if (rpc.first->busy_) streams.push_back(rpc.first->busy_);
+    }
+  }
+  return std::any_of(streams.begin(), streams.end(), [](const auto& busy) { return busy(); });
+}
+
 void RpcServer::Shutdown(std::chrono::milliseconds grace) {
   if (server_ == nullptr) return;
+  constexpr std::chrono::milliseconds kPause{1};
+  Clock& clock = poller_->clock();
+  // The last answers say why all ends.
+  for (const Clock::Time end = clock.Now() + grace; clock.Now() < end && HasBusyStream();) {
+    clock.SleepFor(kPause);
+  }
   bool first = false;
   {
     MutexLock lock(mu_);

@@ -46,6 +46,9 @@ class ServedRpc final : public std::enable_shared_from_this<ServedRpc> {
   void EndWith(const grpc::ByteBuffer& response);
   /// With the message when `status` is OK and it is not too large.
   void EndWithMessage(const Status& status, const google::protobuf::MessageLite& response);
+  /// Has a shutdown wait, for its grace, as long as `busy` of a stream says so. Once, by the
+  /// handler.
+  void AwaitBeforeShutdown(std::function<bool()> busy);
   /// Ends the call for both sides at once.
   void Cancel() { context_.TryCancel(); }
 
@@ -75,6 +78,7 @@ class ServedRpc final : public std::enable_shared_from_this<ServedRpc> {
   Tag done_{*this, Event::kDone};
   std::atomic<int> ending_{2};  // kFinished and kDone are still to come
   std::atomic<bool> answered_{false};
+  std::function<bool()> busy_;  // under server_.mu_; null until it is given
 };
 
 /// A server whose calls all come through one poller, by the names of their methods. gRPC's own
@@ -111,7 +115,8 @@ class RpcServer {
   StatusOr<int> ListenAtLoopback(int port);
   /// InvalidArgument when certificate and key do not belong together, or are none.
   Status Start();
-  /// Stops listening, ends the streams, gives other calls `grace` to end, and waits for all.
+  /// Stops listening, ends the streams when they are not busy any more, gives other calls `grace`
+  /// to end, as it gave the streams, and waits for all.
   void Shutdown(std::chrono::milliseconds grace);
 
   Poller& poller() { return *poller_; }
@@ -130,6 +135,7 @@ class RpcServer {
   StatusOr<int> ListenFor(const std::string& host, int port,
                           const std::shared_ptr<grpc::ServerCredentials>& credentials);
   void AcceptNext();
+  bool HasBusyStream();
 
   const ServerLimits limits_;
   const Credentials credentials_;
