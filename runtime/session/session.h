@@ -51,13 +51,13 @@ class PreparedStep {
   Status Run(std::initializer_list<FeedValue> feeds, std::vector<Tensor>* fetched,
              const StepOptions& options = {});
 
-  /// Gets how a step has ended, and its fetches when well.
+  /// Gets how a step has ended and, when well, its fetches in the order of Prepare. It is called
+  /// once a step.
   using Done = std::function<void(const Status& status, std::vector<Tensor> fetched)>;
-  /// Starts a step, which calls `done` once: perhaps before the return, perhaps on another thread,
-  /// which it must not hold up; it may start other steps. The session is not to be closed in it;
-  /// its destructor waits for it. The trace of `options` lives until then. On a cluster, steps that are on their way
-  /// together travel together, many to a message; a session of this process runs the step on this
-  /// thread.
+  /// Starts a step, which calls `done`: perhaps before the return, perhaps on another thread,
+  /// which it must not hold up; it may start other steps. The session's destructor waits for it,
+  /// and must not be called by it. The trace of `options` lives until then. On a cluster many steps
+  /// that are on their way travel together; a session of this process runs the step on this thread.
   virtual void RunAsync(const std::vector<Tensor>& feeds, Done done,
                         const StepOptions& options = {});
 
