@@ -61,8 +61,8 @@ def known_figures_are_at_their_places(folder):
 
 def what_the_command_writes_is_drawn(folder):
     for name in ("first.json", "second.json"):
-        subprocess.run([os.path.abspath(os.path.join(BINARY, "tenon")), "bench", "--runs", "1", "--row", "smallest_run", "--output", name], cwd=folder, check=True,
-                       capture_output=True, timeout=60)
+        command = [os.path.abspath(os.path.join(BINARY, "tenon")), "bench", "--runs", "1", "--row", "smallest_run", "--output", name]
+        subprocess.run(command, cwd=folder, check=True, capture_output=True, timeout=60)
     ended = run(folder, "first.json", "second.json")
     assert ended.returncode == 0, ended.stderr
     (points,) = plots(folder).values()
