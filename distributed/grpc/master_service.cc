@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "distributed/grpc/master_service.h"
 
+#include <optional>
+
 #include "core/base/exceptions.h"
 #include "core/proto/proto_io_tensor.h"
 #include "distributed/grpc/rpc/status.h"
@@ -93,40 +95,67 @@ StepRunner::~StepRunner() {
   while (!compiling_.empty()) none_left_.Wait(mu_);
 }
 
-void StepRunner::Compile(const std::shared_ptr<ClientCall>& call, Waiting first) {
-  const std::string key =
-      StrCat(call->session_handle, " ", call->partial_run_handle, " ", call->signature().Key());
-  auto alike = std::make_shared<ClientCall>(*call);  // the call itself belongs to its step soon
-  for (auto& [name, tensor] : alike->feeds) tensor = Tensor();
+void StepRunner::Compile(const ClientCall& call, Waiting waiting) {
+  const std::string key = StrCat(call.session_handle, " ", call.signature().Key());
+  bool is_first = false, too_many = false;
   {
     MutexLock lock(mu_);
-    const auto [found, is_first] = compiling_.try_emplace(key);
-    if (!is_first) {
-      found->second.push_back(std::move(first));
-      return;
+    too_many = num_waiting_ >= most_waiting_;
+    if (!too_many) {
+      ++num_waiting_;
+      const auto [found, is_new] = compiling_.try_emplace(key);
+      is_first = is_new;
+      found->second.push_back(waiting);
     }
   }
-  const auto take_waiting = [this, key] {
-    MutexLock lock(mu_);
-    auto waiting = std::move(compiling_.find(key)->second);
-    compiling_.erase(key);
-    if (compiling_.empty()) none_left_.NotifyAll();
-    return waiting;
-  };
-  const Status accepted = calls_.Run([this, alike, take_waiting, run = std::move(first.run)] {
-    run();
-    const bool is_compiled = !master_.RunStepMayBlock(*alike);
-    for (Waiting& next : take_waiting()) {
-      if (is_compiled) {
-        next.run();
-      } else if (const Status s = calls_.Run(std::move(next.run)); !s.ok()) {
-        next.end(s);
+  if (too_many) {
+    return waiting.end(ResourceExhausted("the server has ", most_waiting_,
+                                         " steps on their way, as many as it may have"));
+  }
+  if (!is_first) return;
+  auto alike = std::make_shared<ClientCall>(call);  // the call itself belongs to its step soon
+  for (auto& [name, tensor] : alike->feeds) tensor = Tensor();
+  const Status accepted = calls_.Run([this, key, alike] {
+    while (const std::optional<Cancellation*> cancellation = FirstOf(key)) {
+      const Status status = master_.Compile(*alike, *cancellation);
+      if (status.ok() || *cancellation == nullptr || !(*cancellation)->cancelled()) {
+        return EndWaiting(key, status);
       }
+      TakeFirst(key).end(status);  // whoever gives up does so for itself alone
     }
   });
-  if (accepted.ok()) return;
-  first.end(accepted);
-  for (const Waiting& next : take_waiting()) next.end(accepted);
+  if (!accepted.ok()) EndWaiting(key, accepted);
+}
+
+std::optional<Cancellation*> StepRunner::FirstOf(const std::string& key) {
+  MutexLock lock(mu_);
+  const auto found = compiling_.find(key);
+  if (!found->second.empty()) return found->second.front().cancellation;
+  compiling_.erase(found);
+  if (compiling_.empty()) none_left_.NotifyAll();
+  return std::nullopt;
+}
+
+StepRunner::Waiting StepRunner::TakeFirst(const std::string& key) {
+  MutexLock lock(mu_);
+  auto& waiting = compiling_.find(key)->second;
+  Waiting first = std::move(waiting.front());
+  waiting.pop_front();
+  --num_waiting_;
+  return first;
+}
+
+void StepRunner::EndWaiting(const std::string& key, const Status& compiled) {
+  std::deque<Waiting> waiting;
+  {
+    MutexLock lock(mu_);
+    const auto found = compiling_.find(key);
+    waiting = std::move(found->second);
+    num_waiting_ -= static_cast<int64_t>(waiting.size());
+    compiling_.erase(found);
+    if (compiling_.empty()) none_left_.NotifyAll();
+  }
+  for (const Waiting& step : waiting) compiled.ok() ? step.run() : step.end(compiled);
 }
 
 void StepRunner::Start(const std::shared_ptr<ClientCall>& call, Cancellation* cancellation,
@@ -134,7 +163,7 @@ void StepRunner::Start(const std::shared_ptr<ClientCall>& call, Cancellation* ca
   const auto run = [this, call, cancellation, end] {
     master_.RunStepAsync(call.get(), cancellation, end);
   };
-  if (master_.RunStepMayBlock(*call)) return Compile(call, {run, end});
+  if (master_.RunStepMayBlock(*call)) return Compile(*call, {run, end, cancellation});
   if (here) return run();
   pool_.Submit(run);
 }
@@ -142,8 +171,8 @@ void StepRunner::Start(const std::shared_ptr<ClientCall>& call, Cancellation* ca
 void StepRunner::End(const ClientCall& call, std::function<void()> end) {
   size_t num_bytes = call.metadata.ByteSizeLong();
   for (const Tensor& tensor : call.fetched) num_bytes += tensor.num_bytes();
-  if (num_bytes <= kMostWrittenHere) return end();
-  pool_.Submit(std::move(end));
+  // An answer does not wait behind kernels.
+  if (num_bytes <= kMostWrittenHere || !pool_.SubmitIfFree(end)) end();
 }
 
 void StepRunner::RunStep(const RunStepRequest& request, RunStepResponse* response,

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
-#include <vector>
+#include <optional>
+#include <string>
 
 #include "core/base/hash_map.h"
 #include "core/base/mutex.h"
@@ -18,8 +21,9 @@ namespace tenon {
 class StepRunner {
  public:
   using Done = std::function<void(Status)>;
-  StepRunner(Master& master, BlockingCalls& calls, ThreadPool& pool)
-      : master_(master), calls_(calls), pool_(pool) {}
+  /// So many steps may wait until their signatures are compiled.
+  StepRunner(Master& master, BlockingCalls& calls, ThreadPool& pool, int64_t most_waiting)
+      : master_(master), calls_(calls), pool_(pool), most_waiting_(most_waiting) {}
   /// Waits for what compiles. No step is started any more.
   ~StepRunner();
   StepRunner(const StepRunner&) = delete;
@@ -33,25 +37,35 @@ class StepRunner {
                    Cancellation* cancellation, const Done& done);
 
  private:
-  /// A step that waits until another one has had its signature compiled.
+  /// A step that waits until its signature is compiled.
   struct Waiting {
     std::function<void()> run;
     Done end;
+    Cancellation* cancellation;
   };
 
   void Start(const std::shared_ptr<ClientCall>& call, Cancellation* cancellation, bool here,
              const Done& end);
-  /// Runs `run`, which compiles, on a thread that may block, and then those that came meanwhile.
-  void Compile(const std::shared_ptr<ClientCall>& call, Waiting first);
+  /// Has the signature of a call compiled, once for all steps that wait for it, on a thread that
+  /// may block.
+  void Compile(const ClientCall& call, Waiting waiting);
+  /// The cancellation of the step for which a signature is to be compiled; none when no step waits
+  /// any more, and then the signature is forgotten.
+  std::optional<Cancellation*> FirstOf(const std::string& key);
+  Waiting TakeFirst(const std::string& key);
+  /// Runs the steps that have waited, or ends them.
+  void EndWaiting(const std::string& key, const Status& compiled);
   /// Calls `end`, which writes what `call` has fetched; elsewhere when that is much.
   void End(const ClientCall& call, std::function<void()> end);
 
   Master& master_;
   BlockingCalls& calls_;
   ThreadPool& pool_;
+  const int64_t most_waiting_;
   Mutex mu_;
   CondVar none_left_;
-  StringMap<std::vector<Waiting>> compiling_ ABSL_GUARDED_BY(mu_);  // by session and signature
+  StringMap<std::deque<Waiting>> compiling_ ABSL_GUARDED_BY(mu_);  // by session and signature
+  int64_t num_waiting_ ABSL_GUARDED_BY(mu_) = 0;                   // of all signatures
 };
 
 /// Serves `master` as tensorflow.MasterService, its steps by `steps`; all must outlive the server.

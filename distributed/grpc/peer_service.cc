@@ -32,7 +32,7 @@ constexpr size_t kMostSteps = RunTable::kMaxRuns / 4;
 /// A client that has so many steps on their way on one stream gets errors.
 constexpr size_t kMostClientSteps = 1 << 16;
 
-/// The steps of one message that are not started by then are left to the pool: one message may have
+/// The steps of one turn that are not started by then are left to the pool: one message may have
 /// hundreds of thousands, and the poller has others to look after.
 constexpr std::chrono::milliseconds kLongestTurn{1};
 
@@ -80,7 +80,7 @@ class ServerStream final : public PeerStream {
     return std::static_pointer_cast<ServerStream>(shared_from_this());
   }
 
-  void OnMessage() override { turn_began_.reset(); }
+  void OnTurn() override { turn_began_.reset(); }
   void OnFrame(cluster::PeerFrame frame) override {
     const uint64_t id = frame.call();
     switch (frame.content_case()) {
@@ -335,7 +335,7 @@ class ServerStream final : public PeerStream {
   const std::optional<size_t> left_above_;
   const size_t most_bytes_;
   std::atomic<int> running_steps_{0};      // of clients
-  std::optional<Clock::Time> turn_began_;  // the first step of this message
+  std::optional<Clock::Time> turn_began_;  // the first step of this turn
   std::atomic<bool> reads_memory_{false};  // the caller does
   bool was_challenged_ = false;            // to show its memory
   bool was_offered_ = false;               // a socket, once

@@ -156,7 +156,7 @@ class GrpcServer final : public Server {
     host_ = HostOf(configured);
     const int wanted = port >= 0 ? port : PortOf(configured);
     ServeWorker(rpc_server_, *worker_, pool_, entropy_);
-    steps_ = std::make_unique<StepRunner>(*master_, calls_, pool_);
+    steps_ = std::make_unique<StepRunner>(*master_, calls_, pool_, rpc_server_.limits().steps);
     ServeMaster(rpc_server_, *master_, calls_, *steps_);
     ServePeers(rpc_server_, task_, *worker_, *steps_);
     job_values_.Serve(rpc_server_);

@@ -347,6 +347,12 @@ bool Master::RunStepMayBlock(const ClientCall& call) {
   return session != nullptr && !session->IsCompiled(call);
 }
 
+Status Master::Compile(const ClientCall& call, Cancellation* cancellation) {
+  const auto session = Find(call.session_handle);
+  if (session == nullptr) return UnknownSession(call.session_handle);
+  return session->CompileFor(call, cancellation);
+}
+
 void Master::RunStepAsync(ClientCall* call, Cancellation* cancellation,
                           std::function<void(Status)> done) {
   if (Status s = step_requests_.Track(call->request_id, "RunStep (Master)"); !s.ok()) {

@@ -44,6 +44,8 @@ class Master {
   /// one.
   void RunStepAsync(ClientCall* call, Cancellation* cancellation, std::function<void(Status)> done);
   bool RunStepMayBlock(const ClientCall& call);
+  /// Compiles the signature of a step, so that it starts without blocking. Blocks.
+  Status Compile(const ClientCall& call, Cancellation* cancellation);
 
   /// Cancels, with `why`, the steps of all sessions and whatever else runs or comes later. Does not
   /// block, and tells the workers nothing: the destructor does.

@@ -95,6 +95,13 @@ StatusOr<std::shared_ptr<ClusterProgram>> MasterSession::Compile(
   return graph_.Compile(signature, EitherEnd(closing_, cancellation).get(), dependencies);
 }
 
+Status MasterSession::CompileFor(const ClientCall& call, Cancellation* cancellation) {
+  const Status status =
+      CatchExceptions([&] { return Compile(call.signature(), cancellation).status(); });
+  // What the workers say of a session that is being closed is not the cause.
+  return !status.ok() && closing_.cancelled() ? closing_.status() : status;
+}
+
 bool MasterSession::IsCompiled(const ClientCall& call) {
   return !call.partial_run_handle.empty() || graph_.Find(call.signature()) != nullptr;
 }

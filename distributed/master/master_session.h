@@ -43,6 +43,8 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   /// Runs a step; `call` and `cancellation` must live until `done`. Compiling a new signature
   /// blocks; call from a thread that may unless IsCompiled.
   void RunStepAsync(ClientCall* call, Cancellation* cancellation, std::function<void(Status)> done);
+  /// Compiles the signature of a step. Blocks.
+  Status CompileFor(const ClientCall& call, Cancellation* cancellation);
   /// Whether a step of that signature starts without blocking.
   bool IsCompiled(const ClientCall& call);
   /// Prepares a step for many runs and gives its handle; errors are those of a first RunStep.

@@ -280,6 +280,33 @@ TEST_P(AsynchronousStepsTest, StepsThatComeWhileTheirSignatureIsCompiledWaitForI
   }
 }
 
+/// More of them than may be on their way get an error; one that gives up does so for itself alone.
+TEST_P(AsynchronousStepsTest, StepsBeyondTheLimitThatWaitForTheirSignatureAreRefused) {
+  ServerLimits limits;
+  limits.steps = 50;
+  cluster_.reset();
+  StartCluster(0, 1, limits);
+  Output value = x_;
+  for (int i = 0; i < (kSanitized ? 500 : 5000); ++i) value = value + 1.0f;
+  OpenStream();
+  const auto step = session_->Prepare({x_}, {value});
+  ASSERT_OK(step);
+  constexpr int kSteps = 1000;
+  Ends ends;
+  for (int i = 0; i < kSteps; ++i) (*step)->RunAsync({Number(0)}, ends.Take(i));
+  int well = 0;
+  for (const auto& [i, end] : ends.Wait(kSteps)) {
+    well += end.status.ok() ? 1 : 0;
+    if (!end.status.ok()) {
+      EXPECT_THAT(end.status,
+                  IsError(StatusCode::kResourceExhausted, "the server has 50 steps on their way"));
+    }
+  }
+  EXPECT_GE(well, 50);
+  std::vector<Tensor> fetched;
+  EXPECT_OK((*step)->Run({Number(0)}, &fetched));
+}
+
 /// Also when the step is gone, and what is told of it names a node.
 TEST_P(AsynchronousStepsTest, AStepMayGoBeforeItsEnd) {
   const Output twice = Placeholder(DType::kFloat, {}, {.name = "unfed"}) * 2.0f;

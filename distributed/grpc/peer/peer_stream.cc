@@ -177,7 +177,7 @@ void PeerStream::ReadDone(bool ok) {
     }
     fault_ = is_late ? InvalidArgument("a message on a stream that has moved to a socket")
                      : CatchExceptions([&] {
-                         OnMessage();
+                         OnTurn();
                          return frames_.Read(&arriving_, *this);
                        });
     if (fault_.ok()) {
@@ -277,9 +277,9 @@ bool PeerStream::ReadSocket() {
     if (!other_moved_ || !fault_.ok()) return false;
   }
   bool more = false;
+  OnTurn();
   const Status read = CatchExceptions([&]() -> Status {
     TENON_ASSIGN_OR_RETURN(more, socket_->Read([&](std::string_view message) {
-      OnMessage();
       return frames_.Read(message, *this);
     }));
     return OkStatus();

@@ -52,8 +52,8 @@ class PeerStream : public FrameReceiver, public std::enable_shared_from_this<Pee
   using Reader = grpc::internal::AsyncReaderInterface<grpc::ByteBuffer>;
   using Writer = grpc::internal::AsyncWriterInterface<grpc::ByteBuffer>;
 
-  /// A message has come, whose frames follow.
-  virtual void OnMessage() {}
+  /// What has come follows, frame by frame.
+  virtual void OnTurn() {}
   /// Starts reading, and writing what has been sent before. Both outlive the stream's operations.
   void Open(Reader* reader, Writer* writer);
   /// The stream has ended; no operation runs. Called once, after Open, by the poller.

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "distributed/grpc/rpc/rpc_server.h"
 
-#include <algorithm>
 #include <vector>
 
 #include "core/base/exceptions.h"
@@ -175,25 +174,26 @@ void ServedRpc::AwaitBeforeShutdown(std::function<bool()> busy) {
   busy_ = std::move(busy);
 }
 
-bool RpcServer::HasBusyStream() {
-  std::vector<std::function<bool()>> streams;
+void RpcServer::AwaitStreams(std::chrono::milliseconds grace) {
+  constexpr std::chrono::milliseconds kPause{1};
+  std::vector<std::function<bool()>> busy;
   {
     MutexLock lock(mu_);
     for (auto& [key, rpc] : rpcs_) {
-      if (rpc.first->busy_) streams.push_back(rpc.first->busy_);
+      if (rpc.first->busy_) busy.push_back(rpc.first->busy_);
     }
   }
-  return std::any_of(streams.begin(), streams.end(), [](const auto& busy) { return busy(); });
+  Clock& clock = poller_->clock();
+  for (const Clock::Time end = clock.Now() + grace; clock.Now() < end; clock.SleepFor(kPause)) {
+    // A stream that is still called may be busy again: once idle is enough.
+    std::erase_if(busy, [](const auto& is_busy) { return !is_busy(); });
+    if (busy.empty()) return;
+  }
 }
 
 void RpcServer::Shutdown(std::chrono::milliseconds grace) {
   if (server_ == nullptr) return;
-  constexpr std::chrono::milliseconds kPause{1};
-  Clock& clock = poller_->clock();
-  // The last answers say why all ends.
-  for (const Clock::Time end = clock.Now() + grace; clock.Now() < end && HasBusyStream();) {
-    clock.SleepFor(kPause);
-  }
+  AwaitStreams(grace);  // the last answers say why all ends
   bool first = false;
   {
     MutexLock lock(mu_);

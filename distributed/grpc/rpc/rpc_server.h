@@ -135,7 +135,8 @@ class RpcServer {
   StatusOr<int> ListenFor(const std::string& host, int port,
                           const std::shared_ptr<grpc::ServerCredentials>& credentials);
   void AcceptNext();
-  bool HasBusyStream();
+  /// Waits until each stream has been idle.
+  void AwaitStreams(std::chrono::milliseconds grace);
 
   const ServerLimits limits_;
   const Credentials credentials_;
