@@ -121,7 +121,7 @@ void StepRunner::Compile(const ClientCall& call, Waiting waiting) {
       if (status.ok() || *cancellation == nullptr || !(*cancellation)->cancelled()) {
         return EndWaiting(key, status);
       }
-      TakeFirst(key).end(status);  // whoever gives up does so for itself alone
+      TakeFirst(key).end(status);  // a caller that gives up does so for itself alone
     }
   });
   if (!accepted.ok()) EndWaiting(key, accepted);

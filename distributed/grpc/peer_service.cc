@@ -65,7 +65,7 @@ class ServerStream final : public PeerStream {
     cluster::PeerFrame hello;
     hello.mutable_hello()->set_task(task);
     Send(hello);
-    // Its clients are to learn why their steps have ended.
+    // Clients are to learn why their steps have ended.
     rpc_->AwaitBeforeShutdown([weak = weak_from_this()] {
       const std::shared_ptr<PeerStream> stream = weak.lock();
       return stream != nullptr &&

@@ -233,7 +233,7 @@ TEST_P(AsynchronousStepsTest, ManyLargeFeedsAndFetchesPass) {
   }
 }
 
-/// What the server does not take is an error of its step alone.
+/// A feed that the server does not take is an error of its step alone.
 TEST_P(AsynchronousStepsTest, AFeedBeyondTheLimitOfMessagesLeavesTheOthers) {
   ServerLimits limits;
   limits.message_bytes = 4 << 20;
@@ -280,7 +280,7 @@ TEST_P(AsynchronousStepsTest, StepsThatComeWhileTheirSignatureIsCompiledWaitForI
   }
 }
 
-/// More of them than may be on their way get an error; one that gives up does so for itself alone.
+/// Steps beyond the limit get an error, whether they run or wait for a compilation.
 TEST_P(AsynchronousStepsTest, StepsBeyondTheLimitThatWaitForTheirSignatureAreRefused) {
   ServerLimits limits;
   limits.steps = 50;
@@ -307,7 +307,7 @@ TEST_P(AsynchronousStepsTest, StepsBeyondTheLimitThatWaitForTheirSignatureAreRef
   EXPECT_OK((*step)->Run({Number(0)}, &fetched));
 }
 
-/// Also when the step is gone, and what is told of it names a node.
+/// The error of a step that is gone names a node, whose place in the program is looked up.
 TEST_P(AsynchronousStepsTest, AStepMayGoBeforeItsEnd) {
   const Output twice = Placeholder(DType::kFloat, {}, {.name = "unfed"}) * 2.0f;
   OpenStream();

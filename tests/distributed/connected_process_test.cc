@@ -137,7 +137,7 @@ TEST(ConnectedProcessTest, ASocketOfAllAddressesHasConnectionsOfEach) {
   EXPECT_TRUE(IsConnectedTo(getpid(), mixed.peer()));
 }
 
-/// Another one of this process's, which the server has not come to yet.
+/// The server has not come to the second connection of this process yet.
 TEST(ConnectedProcessTest, AConnectionThatNobodyHasAcceptedDoesNotCount) {
   Connection connection("127.0.0.1", "127.0.0.1");
   ASSERT_TRUE(connection.valid());
@@ -158,7 +158,7 @@ TEST(ConnectedProcessTest, AddressesOfThisHostAreTold) {
   for (const char* const own : {"ipv4:127.0.0.1:80", "ipv4:127.1.2.3:80"}) {
     EXPECT_TRUE(IsOfThisHost(own)) << own;
   }
-  // Two of them are for documentation: no host has them.
+  // The addresses 192.0.2.1 and 2001:db8::1 are for documentation: no host has them.
   for (const char* const others :
        {"ipv4:192.0.2.1:80", "ipv6:[2001:db8::1]:80", "unix:", "", "ipv4:0.0.0.0:80"}) {
     EXPECT_FALSE(IsOfThisHost(others)) << others;

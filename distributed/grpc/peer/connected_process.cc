@@ -190,7 +190,7 @@ bool IsConnectedTo(pid_t process, std::string_view peer) {
   for (const HostAddress& own : OwnEnds(*address)) {
     const auto inode = FindSocket(netlink, *address, own);
     if (!inode) return false;
-    // One that has not been accepted has none yet, and is not the one that has said something.
+    // A connection that nobody has accepted has no inode yet, and has said nothing.
     if (*inode != 0) inodes.insert(*inode);
   }
   return !inodes.empty() && HasSockets(process, std::move(inodes));

@@ -233,7 +233,7 @@ class ClientStream final : public PeerStream, private TensorReceiver {
     Send(frame);
   }
   void OpenMemory(const cluster::PeerMemoryPlace& place) {
-    // Once: to find out takes time.
+    // The look at the system takes time: a stream has one.
     const std::string challenge = std::exchange(challenge_, "");
     if (challenge.empty() || !IsConnectedTo(place.process(), context_.peer())) return;
     memory_ = PeerMemory::Open(place, challenge);
