@@ -21,7 +21,7 @@ namespace tenon {
 class StepRunner {
  public:
   using Done = std::function<void(Status)>;
-  /// So many steps may wait until their signatures are compiled.
+  /// At most `most_waiting` steps wait until their signatures are compiled.
   StepRunner(Master& master, BlockingCalls& calls, ThreadPool& pool, int64_t most_waiting)
       : master_(master), calls_(calls), pool_(pool), most_waiting_(most_waiting) {}
   /// Waits for what compiles. No step is started any more.

@@ -95,11 +95,14 @@ StatusOr<std::shared_ptr<ClusterProgram>> MasterSession::Compile(
   return graph_.Compile(signature, EitherEnd(closing_, cancellation).get(), dependencies);
 }
 
+Status MasterSession::CauseOf(const Status& error) {
+  return closing_.cancelled() ? closing_.status() : error;
+}
+
 Status MasterSession::CompileFor(const ClientCall& call, Cancellation* cancellation) {
   const Status status =
       CatchExceptions([&] { return Compile(call.signature(), cancellation).status(); });
-  // What the workers say of a session that is being closed is not the cause.
-  return !status.ok() && closing_.cancelled() ? closing_.status() : status;
+  return status.ok() ? status : CauseOf(status);
 }
 
 bool MasterSession::IsCompiled(const ClientCall& call) {
@@ -163,8 +166,7 @@ void MasterSession::RunStepAsync(ClientCall* call, Cancellation* cancellation,
   std::shared_ptr<RunningCall> running(new RunningCall);
   CallShare share;
   if (Status status = FindProgram(*call, cancellation, running.get(), &share); !status.ok()) {
-    // What the workers say of a session that is being closed is not the cause.
-    return done(closing_.cancelled() ? closing_.status() : status);
+    return done(CauseOf(status));
   }
   running->session = shared_from_this();
   running->outer = cancellation;

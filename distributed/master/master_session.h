@@ -87,6 +87,9 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   StatusOr<std::shared_ptr<ClusterProgram>> Compile(
       const Signature& signature, Cancellation* cancellation,
       std::shared_ptr<const FeedDependencies>* dependencies = nullptr);
+  /// The error of a call that could not start. A session that is being closed is the cause of
+  /// whatever the workers say then.
+  Status CauseOf(const Status& error);
   /// The program that a call runs, compiled if need be; the share of a partial run that it does.
   Status FindProgram(const ClientCall& call, Cancellation* cancellation, RunningCall* running,
                      CallShare* share);

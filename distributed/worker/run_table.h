@@ -100,9 +100,9 @@ inline constexpr char kGroupSession[] = "groups of devices";
 /// been cleaned up are remembered for a while: what comes late for them is refused. Thread-safe.
 class RunTable {
  public:
-  /// So many receives may wait at once.
+  /// The limit of receives that wait at once.
   static constexpr size_t kMaxReceives = 1 << 18;
-  /// So many steps of masters may run, or have run and not been cleaned up.
+  /// The limit of masters' steps that run, or have run and not been cleaned up.
   static constexpr size_t kMaxRuns = 1 << 18;
 
   /// `clock` must outlive it.

@@ -51,7 +51,7 @@ class Connection {
   }
   bool valid() const { return !accepted_.empty() && accepted_.back().valid(); }
   int port() const { return port_; }
-  /// As gRPC names the address that was called.
+  /// The address that was called, as gRPC names it.
   const std::string& peer() const { return peer_; }
   void CloseAccepted(size_t i) { accepted_[i] = OwnedFile(); }
   void CloseCallers() { caller_.clear(); }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a task of the job may answer that means harm: calls of other tasks end, with an error where
+// Answers of a task of the job that means harm: the calls of other tasks end, with an error where
 // the answer is none, and those tasks live on.
 #include "tests/distributed/hostile_task.h"
 
@@ -59,6 +59,13 @@ void AddPlace(Frames* message, uint64_t call, uint64_t address) {
   message->mutable_place()->rbegin()->set_address(address);
 }
 
+/// Shows the caller's challenge and says where.
+std::unique_ptr<ShownMemory> Show(const Frame& challenge, Frames* message) {
+  auto shown = std::make_unique<ShownMemory>(challenge.memory_challenge());
+  *message->add_frame()->mutable_memory_place() = shown->place();
+  return shown;
+}
+
 Frames Moved() {
   Frames message;
   message.add_frame()->set_moved(true);
@@ -72,7 +79,7 @@ void AnswerWell(uint64_t call, HostileStream& stream) {
   stream.Write(message);
 }
 
-/// What is answered to the first receive; the others are answered rightly.
+/// The first receive is answered by what `fill` adds, the others are answered rightly.
 HostileStream::OnFrameFn FirstAnswer(std::function<void(uint64_t call, Frames* message)> fill) {
   return [fill = std::move(fill), first = true](const Frame& frame, HostileStream& stream) mutable {
     if (!frame.has_recv_tensor()) return;
@@ -91,9 +98,8 @@ class ShowingTask {
   explicit ShowingTask(Receive receive)
       : receive_(std::move(receive)), task_([this](const Frame& frame, HostileStream& stream) {
           if (frame.has_memory_challenge()) {
-            shown_ = std::make_unique<ShownMemory>(frame.memory_challenge());
             Frames message;
-            *message.add_frame()->mutable_memory_place() = shown_->place();
+            shown_ = Show(frame, &message);
             stream.Write(message);
           } else if (frame.has_recv_tensor()) {
             receive_(frame.call(), stream);
@@ -368,8 +374,7 @@ TEST(HostileTaskTest, ATaskThatDoesNotShowItsMemoryAnyMoreFailsTheCall) {
   HostileTask task([&](const Frame& frame, HostileStream& stream) {
     Frames message;
     if (frame.has_memory_challenge()) {
-      shown = std::make_unique<ShownMemory>(frame.memory_challenge());
-      *message.add_frame()->mutable_memory_place() = shown->place();
+      shown = Show(frame, &message);
     } else if (frame.has_recv_tensor()) {
       shown->Hide();
       AddTensor(&message, frame.call(), kLarge);
@@ -383,7 +388,7 @@ TEST(HostileTaskTest, ATaskThatDoesNotShowItsMemoryAnyMoreFailsTheCall) {
               IsError(StatusCode::kUnavailable, "does not show its memory any more"));
 }
 
-/// What a task may offer in place of one end of a new connection.
+/// Each offer names something else than one end of a new connection.
 TEST(HostileTaskTest, SocketsThatAreNoneAreRefusedAndTheStreamGoesOn) {
   auto [own, others] = NewLocalSockets();
   const std::vector<std::function<void(cluster::PeerSocket*)>> offers = {
@@ -400,8 +405,7 @@ TEST(HostileTaskTest, SocketsThatAreNoneAreRefusedAndTheStreamGoesOn) {
     HostileTask task([&](const Frame& frame, HostileStream& stream) {
       Frames message;
       if (frame.has_memory_challenge()) {
-        shown = std::make_unique<ShownMemory>(frame.memory_challenge());
-        *message.add_frame()->mutable_memory_place() = shown->place();
+        shown = Show(frame, &message);
       } else if (frame.has_memory_proof()) {
         EXPECT_TRUE(shown->IsProof(frame.memory_proof()));
         offer(message.add_frame()->mutable_socket());
@@ -411,7 +415,7 @@ TEST(HostileTaskTest, SocketsThatAreNoneAreRefusedAndTheStreamGoesOn) {
       stream.Write(message);
     });
     EXPECT_TRUE(task.Opened());
-    EXPECT_TRUE(task.Came(Frame::kMoved));  // which says that it has not
+    EXPECT_TRUE(task.Came(Frame::kMoved));  // the frame says that the caller has not
     EXPECT_OK(task.Receive().status);
   }
 }
@@ -443,8 +447,7 @@ TEST(HostileTaskTest, ASocketThatIsAbusedEndsTheStreamAndTheNextOneServes) {
     HostileTask task([&](const Frame& frame, HostileStream& stream) {
       Frames message;
       if (frame.has_memory_challenge()) {
-        shown = std::make_unique<ShownMemory>(frame.memory_challenge());
-        *message.add_frame()->mutable_memory_place() = shown->place();
+        shown = Show(frame, &message);
       } else if (frame.has_memory_proof() && others.valid()) {
         *message.add_frame()->mutable_socket() = DescribeSocket(others);
       } else if (frame.has_moved()) {

@@ -52,7 +52,7 @@ class PeerStream : public FrameReceiver, public std::enable_shared_from_this<Pee
   using Reader = grpc::internal::AsyncReaderInterface<grpc::ByteBuffer>;
   using Writer = grpc::internal::AsyncWriterInterface<grpc::ByteBuffer>;
 
-  /// What has come follows, frame by frame.
+  /// The frames that have come together follow.
   virtual void OnTurn() {}
   /// Starts reading, and writing what has been sent before. Both outlive the stream's operations.
   void Open(Reader* reader, Writer* writer);
