@@ -265,6 +265,28 @@ TEST(MaxPoolGrad, IsThatOfThePlacesOfTheLargest) {
   }
 }
 
+TEST(MaxPoolWithPlaces, ServesWholeBlocksOfChannelsWithNansAndInfinities) {
+  for (const DType type : {DType::kFloat, DType::kDouble, DType::kBFloat16}) {
+    for (const int64_t ksize : {2, 3, 4}) {
+      for (const std::string_view padding : {"SAME", "VALID"}) {
+        const AttributeMap attrs = Attrs({1, ksize, ksize, 1}, {1, 2, 2, 1}, padding);
+        Tensor x(type, {2, 15, 15, 72});
+        Dispatch(type, RealTypes(), [&]<typename T>(T) {
+          for (int64_t i = 0; i < x.num_elements(); ++i) {
+            const int64_t row = i / (15 * 72);
+            float value = static_cast<float>(i * 37 % 101);
+            if (row >= 4 && row < 9 && i % 72 == 33) value = -kInfinity;
+            if (i % 977 == 0 || (row >= 20 && i % 72 == 70)) value = kNotANumber;
+            x.data<T>()[i] = static_cast<T>(value);
+          }
+        });
+        const Tensor y = RunOpOrDie("MaxPool", {x}, attrs);
+        ExpectThePlacesToServe(x, Ramp(y.shape(), type), attrs);
+      }
+    }
+  }
+}
+
 TEST(MaxPoolWithPlaces, PlacesAreNumbersInTheWindow) {
   const auto places = [](std::initializer_list<float> x, const AttributeMap& attrs) {
     return Numbers(
