@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <limits>
 #include <optional>
 
@@ -194,43 +193,17 @@ void MaxPoolWindow(const PooledWindow& window, int64_t channels, const T* x, T* 
       [](C a, C b) { return a < b ? b : a; }, [](C largest) { return largest; });
 }
 
-/// Whether all elements are `lowest` or more, as NaN is not.
-template <typename T, typename C>
-bool AreAtLeast(C lowest, const T* begin, const T* end) {
-  int32_t below = 0;
-#pragma omp simd reduction(| : below)
-  for (const T* t = begin; t < end; ++t) below |= !(static_cast<C>(*t) >= lowest);
-  return below == 0;
-}
-
-/// Writes the first `count` of a block of numbers, which must fit, as places. Numbers of a whole
-/// block stay in vectors, which compilers see only where it is said.
-template <size_t kBlock, typename Wide, typename Count, typename Place>
-ABSL_ATTRIBUTE_ALWAYS_INLINE inline void Narrow(const Wide (&numbers)[kBlock], Count count,
-                                                Place* places) {
-  if constexpr (!std::is_same_v<Wide, Place> && !std::is_integral_v<Count>) {
-    using WideVector = Wide __attribute__((vector_size(kBlock * sizeof(Wide))));
-    using NarrowVector = Place __attribute__((vector_size(kBlock * sizeof(Place))));
-    WideVector from;
-    std::memcpy(&from, numbers, sizeof(from));
-    const NarrowVector to = __builtin_convertvector(from, NarrowVector);
-    std::memcpy(places, &to, sizeof(to));
-  } else {
-    for (int64_t c = 0; c < count; ++c) places[c] = static_cast<Place>(numbers[c]);
-  }
-}
-
 /// The numbers of the largest elements in their windows into `places`, and the elements into `y`
 /// unless it is null.
 template <typename T, typename Place>
 void FindPlaces(const Pooling& p, const T* x, T* y, Place* places) {
   using C = ComputeType<T>;
-  constexpr int64_t kBlock = 32, kWindows = 32;
+  constexpr int64_t kBlock = 32;
   const int64_t n = p.channels;
-  const auto find = [&](PooledWindow& window, int64_t begin, int64_t end) {
-    bool has_pixels = true;
+  ParallelFor(p.batch * p.windows(), p.cost(), [&](int64_t begin, int64_t end) {
+    PooledWindow window(p, begin);
     for (int64_t row = begin; row < end; ++row, window.Next()) {
-      has_pixels &= window.count() > 0;
+      bool has_maxima = window.count() > 0;
       InBlocks<kBlock>(n, [&](int64_t first, auto count) {
         const T* const in = x + window.first() + first;
         T largest[kBlock] = {};
@@ -247,28 +220,21 @@ void FindPlaces(const Pooling& p, const T* x, T* y, Place* places) {
           }
           ++number;
         });
-        Narrow(found, count, places + row * n + first);
-        if (y != nullptr) std::copy_n(largest, count, y + row * n + first);
+        Place* const to = places + row * n + first;
+        TENON_SIMD
+        for (int64_t c = 0; c < count; ++c) to[c] = static_cast<Place>(found[c]);
+        if (y == nullptr) return;
+        T* const maxima = y + row * n + first;
+        int32_t others = 0;
+#pragma omp simd reduction(+ : others)
+        for (int64_t c = 0; c < count; ++c) {
+          maxima[c] = largest[c];
+          others += !(static_cast<C>(largest[c]) >= std::numeric_limits<C>::lowest());
+        }
+        has_maxima &= others == 0;
       });
-    }
-    return has_pixels;
-  };
-  ParallelFor(p.batch * p.windows(), p.cost(), [&](int64_t begin, int64_t end) {
-    PooledWindow window(p, begin);
-    while (begin < end) {
-      const int64_t first = begin;
-      begin = std::min(end, begin + kWindows);
-      const bool has_pixels = find(window, first, begin);
-      if (y == nullptr) continue;
       // NaN and infinity are not what max pooling gives, though they have a place.
-      if (has_pixels &&
-          AreAtLeast(std::numeric_limits<C>::lowest(), y + first * n, y + begin * n)) {
-        continue;
-      }
-      PooledWindow again(p, first);
-      for (int64_t row = first; row < begin; ++row, again.Next()) {
-        MaxPoolWindow(again, n, x, y + row * n);
-      }
+      if (y != nullptr && !has_maxima) MaxPoolWindow(window, n, x, y + row * n);
     }
   });
 }
