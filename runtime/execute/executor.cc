@@ -44,7 +44,7 @@ void Executor::Start(const DeviceRun& run, const std::vector<Tensor>& args,
   if (plan_->has_control_flow()) {
     RunWith(values, std::make_unique<FrameState>(*plan_), borrowed, std::move(done));
   } else {
-    RunWith(values, idle_.Take(), borrowed, std::move(done));
+    RunWith(values, idle_.Take(run.run.trace != nullptr), borrowed, std::move(done));
   }
 }
 

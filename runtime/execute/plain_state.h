@@ -28,8 +28,10 @@ class PlainState {
     FillConstants();
   }
 
-  void Reset() {
-    for (size_t i = 0; i < pending_.size(); ++i) pending_[i] = plan_.nodes()[i].pending;
+  /// For the next step. `traced`: each node is to be run, be it that it does nothing.
+  void Reset(bool traced) {
+    pass_through_ = !traced;
+    std::copy(plan_.pending().begin(), plan_.pending().end(), pending_.begin());
     std::fill(dead_.begin(), dead_.end(), 0);
   }
   /// Drops the values that a failed step left behind.
@@ -90,18 +92,36 @@ class PlainState {
           slots_[e.slot] = value;
         }
       }
-      if (e.only) {
-        push(ReadyNode{e.dst, dead});
-        continue;
+      ReadyNode ready{e.dst, dead};
+      if (!e.only || e.to_passage) {
+        ready = Arrive(e, dead, alone());
+        if (ready.node < 0) continue;
       }
-      if (dead) std::atomic_ref(dead_[e.dst]).store(1, std::memory_order_relaxed);
-      if (CountDown(e.dst, alone())) {
-        push(ReadyNode{e.dst, std::atomic_ref(dead_[e.dst]).load(std::memory_order_relaxed) != 0});
-      }
+      push(ready);
     }
   }
 
  private:
+  /// What is ready when something has come by `edge`: its consumer, or what comes next behind nodes
+  /// that do nothing. These are not worth their way through a queue. Gives no node when the one
+  /// that would be next has to wait, or there is none.
+  ABSL_ATTRIBUTE_NOINLINE ReadyNode Arrive(const PlanEdge& edge, bool dead, bool alone) {
+    constexpr ReadyNode kNone{-1, false};
+    const PlanEdge* e = &edge;
+    while (true) {
+      if (!e->only) {
+        const std::atomic_ref any_dead(dead_[e->dst]);
+        if (dead) any_dead.store(1, std::memory_order_relaxed);
+        if (!CountDown(e->dst, alone)) return kNone;
+        dead = any_dead.load(std::memory_order_relaxed) != 0;
+      }
+      if (!e->to_passage || !pass_through_) return ReadyNode{e->dst, dead};
+      const PlanNode& passage = plan_.node(e->dst);
+      if (passage.edges_begin == passage.edges_end) return kNone;
+      e = &plan_.edges()[passage.edges_begin];
+    }
+  }
+
   void FillConstants() {
     for (const PlanConstant& c : plan_.constants()) slots_[c.slot].tensor = *c.value;
   }
@@ -126,6 +146,7 @@ class PlainState {
   std::vector<int32_t> pending_;
   std::vector<uint8_t> dead_;
   ReadyQueue spare_queue_;
+  bool pass_through_ = true;
 };
 
 /// The states of runs that have ended, for the next runs of the plan. Thread-safe.
@@ -134,8 +155,8 @@ class IdleStates {
   /// `plan` must outlive this.
   explicit IdleStates(const ExecutionPlan& plan) : plan_(plan) {}
 
-  /// A state in which nothing has run.
-  std::unique_ptr<PlainState> Take() {
+  /// A state in which nothing has run, for a step that is `traced` or not.
+  std::unique_ptr<PlainState> Take(bool traced) {
     std::unique_ptr<PlainState> state;
     {
       MutexLock lock(mu_);
@@ -145,7 +166,7 @@ class IdleStates {
       }
     }
     if (state == nullptr) state = std::make_unique<PlainState>(plan_);
-    state->Reset();
+    state->Reset(traced);
     return state;
   }
 

@@ -159,7 +159,7 @@ void ExecutionPlan::AddEdges(const std::vector<Node*>& order) {
         --nodes_[dst].pending;
         continue;
       }
-      edges_.push_back({dst, slot, e.output, false, false});
+      edges_.push_back({dst, slot, e.output, false, false, false});
     }
     item.edges_end = static_cast<int32_t>(edges_.size());
     consumed.resize(std::max<size_t>(consumed.size(), item.num_outputs));
@@ -176,7 +176,11 @@ void ExecutionPlan::AddEdges(const std::vector<Node*>& order) {
     if (std::count_if(begin, edges_.end(), brings) != 1) continue;
     item.output_slot = std::find_if(begin, edges_.end(), brings)->slot;
   }
-  for (PlanEdge& e : edges_) e.only = nodes_[e.dst].pending == 1;
+  for (PlanEdge& e : edges_) {
+    const PlanNode& dst = nodes_[e.dst];
+    e.only = dst.pending == 1;
+    e.to_passage = dst.role == PlanNode::Role::kOrder && dst.edges_end - dst.edges_begin <= 1;
+  }
   const auto by_slot = [](const PlanConstant& a, const PlanConstant& b) { return a.slot < b.slot; };
   std::sort(constants_.begin(), constants_.end(), by_slot);
 }
@@ -191,8 +195,10 @@ bool ExecutionPlan::IsConstantInput(int32_t i, int32_t dst, int input) const {
 }
 
 void ExecutionPlan::FindRoots() {
+  pending_.reserve(nodes_.size());
   for (size_t i = 0; i < nodes_.size(); ++i) {
     const PlanNode& item = nodes_[i];
+    pending_.push_back(item.pending);
     const bool nothing_left =
         item.role == PlanNode::Role::kConstant && item.edges_begin == item.edges_end;
     if (item.pending == 0 && item.flow != FlowKind::kMerge && !nothing_left) {

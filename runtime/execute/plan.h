@@ -23,6 +23,8 @@ struct PlanEdge {
   int32_t output;  // of the source; kControlSlot for control
   bool last;       // the last consumer of that output: the value may be moved
   bool only;       // the consumer waits for nothing else
+  /// The consumer does nothing, and at most one node waits for it.
+  bool to_passage;
 };
 
 /// One node, laid out for the executor.
@@ -84,6 +86,8 @@ class ExecutionPlan {
   const PlanEdge* edges() const { return edges_.data(); }
   /// Nodes that wait for nothing, and have something to do.
   const std::vector<int32_t>& roots() const { return roots_; }
+  /// What each node waits for, in one piece: a step begins with a copy.
+  const std::vector<int32_t>& pending() const { return pending_; }
   /// By slot. Only of plans without control flow.
   const std::vector<PlanConstant>& constants() const { return constants_; }
   const std::string& name(int32_t i) const { return names_[i]; }
@@ -136,7 +140,7 @@ class ExecutionPlan {
   /// Whether the value of node `i` need not be brought to input `input` of `dst` in each step.
   bool IsConstantInput(int32_t i, int32_t dst, int input) const;
   /// Leaves out constants that are all where they are wanted, and adds the nodes that waited for
-  /// nothing else.
+  /// nothing else. Notes what the others wait for.
   void FindRoots();
   void LimitIterations();
 
@@ -148,6 +152,7 @@ class ExecutionPlan {
   std::vector<PlanNode> nodes_;
   std::vector<PlanEdge> edges_;
   std::vector<int32_t> roots_;
+  std::vector<int32_t> pending_;
   std::vector<PlanConstant> constants_;
   std::vector<Frame> frames_;
   bool has_control_flow_ = false;

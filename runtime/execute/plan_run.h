@@ -143,9 +143,14 @@ class PlanRun {
     return loop;
   }
 
-  void Push(ReadyNode r, Loop& loop) {
+  ABSL_ATTRIBUTE_NOINLINE void Push(ReadyNode r, Loop& loop) {
     const bool expensive = plan_.expensive(r.node);
-    if (loop.thread == Thread::kOwn && !expensive) return loop.queue.push(r);
+    if (loop.thread == Thread::kOwn && !expensive) [[likely]]
+      return loop.queue.push(r);
+    PushOrSubmit(r, expensive, loop);
+  }
+
+  ABSL_ATTRIBUTE_NOINLINE void PushOrSubmit(ReadyNode r, bool expensive, Loop& loop) {
     if (pool_ != nullptr && (loop.thread == Thread::kBorrowed
                                  ? !plan_.quick(r.node)
                                  : expensive && loop.waiting_ticks > ExecutionPlan::kWakeTicks)) {
@@ -220,6 +225,16 @@ class PlanRun {
     return true;
   }
 
+  /// Takes the time of a node that left the queue from what the thread has, and from what waits.
+  ABSL_ATTRIBUTE_NOINLINE void CountTaken(int32_t node, Loop& loop) {
+    if (loop.thread == Thread::kBorrowed) loop.ticks_left -= plan_.ticks(node);
+    if (loop.queue.empty()) {
+      loop.waiting_ticks = 0;
+    } else if (loop.waiting_ticks != 0 && plan_.expensive(node)) {
+      loop.waiting_ticks -= WaitingTicks(node);
+    }
+  }
+
   void RunNodes(Loop& loop) {
     const InterruptibleBy interruption(run_.cancellation);
     const ChargedTo account(run_.memory);
@@ -230,11 +245,8 @@ class PlanRun {
       if (next.node < 0) {
         if (loop.queue.empty() || !GoesOn(loop)) return;
         next = loop.queue.pop();
-        if (loop.thread == Thread::kBorrowed) loop.ticks_left -= plan_.ticks(next.node);
-        if (loop.queue.empty()) {
-          loop.waiting_ticks = 0;
-        } else if (loop.waiting_ticks != 0 && plan_.expensive(next.node)) {
-          loop.waiting_ticks -= WaitingTicks(next.node);
+        if (loop.thread == Thread::kBorrowed || loop.waiting_ticks != 0) [[unlikely]] {
+          CountTaken(next.node, loop);
         }
       }
       const ReadyNode r = std::exchange(next, kNone);

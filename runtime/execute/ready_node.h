@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <absl/base/attributes.h>
+
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <utility>
@@ -16,32 +19,38 @@ struct LoopIteration;
 
 /// A node whose inputs have all come.
 struct ReadyNode {
-  int32_t node;
-  bool dead;                           // on a branch not taken
+  int32_t node = -1;
+  bool dead = false;                   // on a branch not taken
   LoopIteration* iteration = nullptr;  // null in steps without frames
 };
 
 /// The nodes one thread runs next, first in first out.
 class ReadyQueue {
  public:
-  bool empty() const { return head_ == nodes_.size(); }
+  bool empty() const { return head_ == end_; }
   void swap(ReadyQueue& other) {
-    nodes_.swap(other.nodes_);
+    places_.swap(other.places_);
     std::swap(head_, other.head_);
+    std::swap(end_, other.end_);
   }
-  void push(ReadyNode node) { nodes_.push_back(node); }
+  void push(ReadyNode node) {
+    if (end_ == places_.size()) [[unlikely]]
+      Grow();
+    places_[end_++] = node;
+  }
   ReadyNode pop() {
-    const ReadyNode node = nodes_[head_++];
-    if (head_ == nodes_.size()) {
-      nodes_.clear();
-      head_ = 0;
-    }
+    const ReadyNode node = places_[head_++];
+    if (head_ == end_) head_ = end_ = 0;
     return node;
   }
 
  private:
-  std::vector<ReadyNode> nodes_;
+  /// Out of line: `push` is part of the executor's loop.
+  ABSL_ATTRIBUTE_NOINLINE void Grow() { places_.resize(std::max<size_t>(8, 2 * places_.size())); }
+
+  std::vector<ReadyNode> places_;
   size_t head_ = 0;
+  size_t end_ = 0;
 };
 
 /// Takes a value away. An empty one that is assigned would be made elsewhere first, and be read in
