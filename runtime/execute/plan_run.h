@@ -426,20 +426,8 @@ class PlanRun {
   }
 
   void Record(const ReadyNode& r, const PlanNode& item, const Value* outputs, int64_t start_ns) {
-    NodeTrace trace{plan_.name(r.node),
-                    plan_.op(r.node),
-                    plan_.device().name(),
-                    start_ns,
-                    NowNanos(),
-                    TraceThreadId(),
-                    {}};
-    for (int i = 0; i < item.num_outputs; ++i) {
-      const Tensor& t = outputs[i].tensor;
-      if (t.valid()) {
-        trace.outputs.push_back({t.dtype(), t.shape(), static_cast<int64_t>(t.num_bytes())});
-      }
-    }
-    run_.trace->Add(std::move(trace));
+    run_.trace->Add({plan_.name(r.node), plan_.op(r.node), plan_.device().name(), start_ns,
+                     NowNanos(), TraceThreadId(), DescribeOutputs(item, outputs)});
   }
 
   void Fail(const Status& status) {

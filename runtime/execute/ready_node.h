@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "runtime/execute/plan.h"
+#include "runtime/execute/trace.h"
 
 // Nodes whose turn it is: the queue of them, and their inputs and outputs.
 
@@ -90,6 +91,17 @@ inline Status ReadRefs(const ExecutionPlan& plan, int32_t node, Value* inputs) {
     inputs[i].ref = nullptr;
   }
   return OkStatus();
+}
+
+/// What a trace tells of a node's outputs.
+inline std::vector<NodeTrace::OutputInfo> DescribeOutputs(const PlanNode& item,
+                                                          const Value* outputs) {
+  std::vector<NodeTrace::OutputInfo> infos;
+  for (int i = 0; i < item.num_outputs; ++i) {
+    const Tensor& t = outputs[i].tensor;
+    if (t.valid()) infos.push_back({t.dtype(), t.shape(), static_cast<int64_t>(t.num_bytes())});
+  }
+  return infos;
 }
 
 /// Internal when a kernel has left an output without a value that it owes one.
