@@ -245,20 +245,54 @@ struct PooledPlace {
   int64_t place;   // the pixel's number in it
 };
 
-/// Appends the windows in which pixel `pixel` of an image lies, in row-major order.
-void AppendWindowsOf(const Pooling& p, int64_t pixel, CountedVector<PooledPlace>* windows) {
-  const auto& [depth, height, width] = p.axes;
-  const int64_t x = pixel % width.in, rows = pixel / width.in;
-  ForEachWindowWith(depth, rows / height.in, [&](WindowOfElement i) {
-    ForEachWindowWith(height, rows % height.in, [&](WindowOfElement j) {
-      const int64_t row = (i.window * height.out + j.window) * width.out;
-      const int64_t before = i.element * j.count + j.element;
-      ForEachWindowWith(width, x, [&](WindowOfElement k) {
-        windows->push_back({(row + k.window) * p.channels, before * k.count + k.element});
+/// The windows in which the pixels of an image lie, pixel by pixel.
+class WindowsOfPixels {
+ public:
+  /// Begins with pixel `pixel`, of which there must be one.
+  WindowsOfPixels(const Pooling& p, int64_t pixel)
+      : p_(p), row_(pixel / p.axes[2].in), x_(pixel % p.axes[2].in) {
+    FindRow();
+  }
+
+  /// Appends the windows of the next pixel, in row-major order.
+  void AppendNext(CountedVector<PooledPlace>* windows) {
+    const WindowAxis& width = p_.axes[2];
+    if (x_ == width.in) {
+      x_ = 0;
+      ++row_;
+      FindRow();
+    }
+    along_width_.clear();
+    ForEachWindowWith(width, x_++, [&](WindowOfElement k) { along_width_.push_back(k); });
+    for (const RowOfWindows& row : rows_) {
+      for (const WindowOfElement& k : along_width_) {
+        windows->push_back(
+            {(row.first + k.window) * p_.channels, row.before * k.count + k.element});
+      }
+    }
+  }
+
+ private:
+  struct RowOfWindows {
+    int64_t first;   // of its windows
+    int64_t before;  // rows of pixels that a window has before this one
+  };
+  void FindRow() {
+    const auto& [depth, height, width] = p_.axes;
+    rows_.clear();
+    ForEachWindowWith(depth, row_ / height.in, [&](WindowOfElement i) {
+      ForEachWindowWith(height, row_ % height.in, [&](WindowOfElement j) {
+        const int64_t first = (i.window * height.out + j.window) * width.out;
+        rows_.push_back({first, i.element * j.count + j.element});
       });
     });
-  });
-}
+  }
+
+  const Pooling& p_;
+  int64_t row_, x_;  // of the next pixel
+  CountedVector<RowOfWindows> rows_;
+  CountedVector<WindowOfElement> along_width_;
+};
 
 /// Each element of dx: the sum of dy over those windows whose place is the element's.
 template <typename Place, typename T>
@@ -273,12 +307,13 @@ void SumOfPlaces(const Pooling& p, const T* dy, const Place* places, T* dx) {
   ParallelFor(Pixels(p.axes), cost, [&](int64_t begin, int64_t end) {
     CountedVector<PooledPlace> windows;
     CountedVector<size_t> ends;  // of each pixel's windows among these
+    WindowsOfPixels finder(p, begin);
     while (begin < end && !Interrupted()) {
       windows.clear();
       ends.clear();
       const int64_t first_pixel = begin;
       for (; begin < end && windows.size() < kManyWindows; ++begin) {
-        AppendWindowsOf(p, begin, &windows);
+        finder.AppendNext(&windows);
         ends.push_back(windows.size());
       }
       for (int64_t image = 0; image < p.batch; ++image) {

@@ -61,8 +61,9 @@ TENON_HD void ForEachWindowWith(const WindowAxis& a, int64_t i, Fn fn) {
   const int64_t last = std::min(from / a.stride, a.out - 1);
   for (int64_t o = first <= 0 ? 0 : (first - 1) / a.stride + 1; o <= last; ++o) {
     const int64_t before = a.First(o);
-    if (a.dilation == 1 || (from - o * a.stride) % a.dilation == 0) {
-      const int64_t tap = (from - o * a.stride) / a.dilation;
+    const int64_t offset = from - o * a.stride;
+    if (a.dilation == 1 || offset % a.dilation == 0) {
+      const int64_t tap = a.dilation == 1 ? offset : offset / a.dilation;
       fn(WindowOfElement{o, tap, tap - before, a.Last(o) - before});
     }
   }
