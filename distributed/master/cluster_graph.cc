@@ -4,6 +4,7 @@
 #include "core/proto/proto_io_graph.h"
 #include "distributed/protocol/device_config.h"
 #include "distributed/protocol/pass_options.h"
+#include "runtime/compile/graph_extension.h"
 
 namespace tenon {
 
@@ -27,7 +28,9 @@ Status ClusterGraph::Start(const GraphDef& proto, Cancellation* cancellation) {
   const HeldLock lock(mu_);
   TENON_RETURN_IF_ERROR(CheckSize(proto.node_size()));
   TENON_ASSIGN_OR_RETURN(Graph graph, GraphFromProto(proto, *environment_.registry));
-  return Take(std::move(graph), cancellation);
+  graph_ = std::make_unique<Graph>(std::move(graph));
+  TENON_RETURN_IF_ERROR(compiler_.Expand(graph_.get()));
+  return Take(0, cancellation);
 }
 
 Status ClusterGraph::Extend(const GraphDef& proto, int64_t current_version, int64_t* new_version,
@@ -38,19 +41,19 @@ Status ClusterGraph::Extend(const GraphDef& proto, int64_t current_version, int6
   if (current_version != version_) {
     return Aborted("Current version is ", version_, " but caller expected ", current_version, ".");
   }
-  Graph extended = graph_->Clone();
-  TENON_RETURN_IF_ERROR(ExtendGraphFromProto(proto, &extended));
-  TENON_RETURN_IF_ERROR(Take(std::move(extended), cancellation));
+  GraphExtension extension(graph_.get());
+  TENON_RETURN_IF_ERROR(ExtendGraphFromProto(proto, graph_.get()));
+  TENON_RETURN_IF_ERROR(extension.Expand(compiler_));
+  TENON_RETURN_IF_ERROR(Take(extension.first_id(), cancellation));
+  extension.Keep();
   *new_version = ++version_;
   return OkStatus();
 }
 
-Status ClusterGraph::Take(Graph graph, Cancellation* cancellation) {
-  TENON_RETURN_IF_ERROR(compiler_.Expand(&graph));
-  TENON_ASSIGN_OR_RETURN(const std::set<std::string> tasks, tasks_.Wanted(graph));
+Status ClusterGraph::Take(int first_id, Cancellation* cancellation) {
+  TENON_ASSIGN_OR_RETURN(const std::set<std::string> tasks, tasks_.Wanted(*graph_, first_id));
   TENON_RETURN_IF_ERROR(Reach(tasks, cancellation));
-  TENON_RETURN_IF_ERROR(Place(&graph));
-  graph_ = std::make_unique<Graph>(std::move(graph));
+  TENON_RETURN_IF_ERROR(Place(first_id));
   num_nodes_ = graph_->num_nodes();
   return OkStatus();
 }
@@ -66,7 +69,7 @@ Status ClusterGraph::Reach(const std::set<std::string>& tasks, Cancellation* can
   return OkStatus();
 }
 
-Status ClusterGraph::Place(Graph* graph) const {
+Status ClusterGraph::Place(int first_id) {
   std::vector<PlacementDevice> devices;
   for (const auto& [task, attributes] : tasks_.reached()) {
     for (const DeviceAttributes& d : attributes) {
@@ -79,7 +82,8 @@ Status ClusterGraph::Place(Graph* graph) const {
   TENON_ASSIGN_OR_RETURN(options.default_device, DeviceName::Parse(environment_.task));
   options.allow_soft_placement = config_.allow_soft_placement();
   options.why_no_gpu = environment_.why_no_gpu;
-  return compiler_.Place(graph, std::move(devices), std::move(options));
+  options.first_id = first_id;
+  return compiler_.Place(graph_.get(), std::move(devices), std::move(options));
 }
 
 StatusOr<std::shared_ptr<ClusterProgram>> ClusterGraph::Compile(

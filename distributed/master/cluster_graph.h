@@ -60,11 +60,11 @@ class ClusterGraph {
 
  private:
   Status CheckSize(int64_t nodes) const;
-  /// Expands, reaches and places, and makes `graph` the session's.
-  Status Take(Graph graph, Cancellation* cancellation) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  /// Reaches the tasks that the nodes from `first_id` on name, and places these nodes.
+  Status Take(int first_id, Cancellation* cancellation) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   Status Reach(const std::set<std::string>& tasks, Cancellation* cancellation)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  Status Place(Graph* graph) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  Status Place(int first_id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   StatusOr<std::shared_ptr<ClusterProgram>> Register(Graph cut, const Signature& signature,
                                                      Cancellation* cancellation)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

@@ -37,10 +37,12 @@ std::vector<std::string> SessionTasks::TasksFor(const DeviceName& name) const {
   return tasks;
 }
 
-StatusOr<std::set<std::string>> SessionTasks::Wanted(const Graph& graph) const {
+StatusOr<std::set<std::string>> SessionTasks::Wanted(const Graph& graph, int first_id) const {
   std::set<std::string> wanted;
   StringSet seen;
-  for (const Node* n : graph.nodes()) {
+  for (int id = first_id; id < graph.num_ids(); ++id) {
+    const Node* const n = graph.node(id);
+    if (n == nullptr) continue;
     const std::string& request = n->requested_device();
     if (request.empty() || !seen.insert(request).second) continue;
     TENON_ASSIGN_OR_RETURN(const DeviceName name, DeviceName::Parse(request));

@@ -26,8 +26,8 @@ class SessionTasks {
                const ConfigProto& config)
       : environment_(environment), handle_(handle), config_(config) {}
 
-  /// The tasks that the nodes' devices name, and the master's own.
-  StatusOr<std::set<std::string>> Wanted(const Graph& graph) const;
+  /// The tasks that the devices of the nodes from `first_id` on name, and the master's own.
+  StatusOr<std::set<std::string>> Wanted(const Graph& graph, int first_id) const;
   /// The tasks that the session may use.
   std::set<std::string> All() const;
 

@@ -27,6 +27,8 @@ struct Compilation {
   explicit Compilation(Graph* of) : graph(of) {}
 
   Graph* graph;
+  // For the expansion.
+  int first_id = 0;
   // For the placement.
   std::vector<PlacementDevice> devices = {};
   PlacementOptions placement = {};
@@ -42,7 +44,7 @@ struct Compilation {
   std::vector<std::unique_ptr<ExecutionPlan>> plans = {};
 
   static Status Expand(const Compiler& compiler, Compilation& c) {
-    return ExpandFunctions(c.graph, compiler.options_.max_nodes);
+    return ExpandFunctions(c.graph, compiler.options_.max_nodes, c.first_id);
   }
   static Status Place(const Compiler&, Compilation& c) {
     return PlaceNodes(c.graph, c.devices, c.placement);
@@ -98,7 +100,7 @@ Status Compilation::Partition(const Compiler& compiler, Compilation& c) {
     const auto compile =
         [compiler](Graph graph, const Signature& signature) -> StatusOr<std::shared_ptr<Program>> {
       TENON_RETURN_IF_ERROR(compiler.Expand(&graph));
-      TENON_RETURN_IF_ERROR(compiler.Place(&graph, /*allow_soft_placement=*/true));
+      TENON_RETURN_IF_ERROR(compiler.Place(&graph, {.allow_soft_placement = true}));
       TENON_ASSIGN_OR_RETURN(Graph cut, compiler.Cut(graph, signature));
       // What is stateful in a function's body is its own.
       KernelCache kernels;
@@ -142,8 +144,9 @@ Status Compiler::RunStages(size_t first, size_t last, Compilation& compilation) 
   return OkStatus();
 }
 
-Status Compiler::Expand(Graph* graph) const {
+Status Compiler::Expand(Graph* graph, int first_id) const {
   Compilation compilation(graph);
+  compilation.first_id = first_id;
   return RunStages(kExpand, kExpand, compilation);
 }
 
@@ -155,16 +158,13 @@ Status Compiler::Place(Graph* graph, std::vector<PlacementDevice> devices,
   return RunStages(kPlace, kPlace, compilation);
 }
 
-Status Compiler::Place(Graph* graph, bool allow_soft_placement, std::string_view why_no_gpu) const {
+Status Compiler::Place(Graph* graph, PlacementOptions options) const {
   std::vector<PlacementDevice> devices;
   for (const Device* d : runtime_.devices) {
     TENON_ASSIGN_OR_RETURN(DeviceName name, DeviceName::Parse(d->name()));
     devices.push_back({std::move(name), d->kind()});
   }
-  PlacementOptions options;
   options.default_device = devices[0].name;
-  options.allow_soft_placement = allow_soft_placement;
-  options.why_no_gpu = why_no_gpu;
   return Place(graph, std::move(devices), std::move(options));
 }
 

@@ -37,12 +37,13 @@ class Compiler {
 
   const LocalRuntime& runtime() const { return runtime_; }
 
-  /// Puts the bodies of functions in the place of calls; see ExpandFunctions.
-  Status Expand(Graph* graph) const;
+  /// Puts the bodies of functions in the place of calls, of nodes from `first_id` on; see
+  /// ExpandFunctions.
+  Status Expand(Graph* graph, int first_id = 0) const;
   /// Assigns a device to each node that has none; see PlaceNodes.
   Status Place(Graph* graph, std::vector<PlacementDevice> devices, PlacementOptions options) const;
   /// The same on the devices of this process, of which the first is the default.
-  Status Place(Graph* graph, bool allow_soft_placement, std::string_view why_no_gpu = {}) const;
+  Status Place(Graph* graph, PlacementOptions options) const;
   /// The part of a placed graph that a signature needs, optimised.
   StatusOr<Graph> Cut(const Graph& placed, const Signature& signature) const;
   /// The program of a cut graph whose nodes are all on devices of this process. Stateful kernels

@@ -28,17 +28,19 @@ class Placer {
   }
 
   Status Run() {
-    const std::vector<Node*> nodes = graph_.nodes();
-    if (std::all_of(nodes.begin(), nodes.end(),
+    for (int id = options_.first_id; id < graph_.num_ids(); ++id) {
+      if (Node* const n = graph_.node(id)) nodes_.push_back(n);
+    }
+    if (std::all_of(nodes_.begin(), nodes_.end(),
                     [](const Node* n) { return !n->assigned_device().empty(); })) {
       return OkStatus();
     }
-    for (Node* n : nodes) TENON_RETURN_IF_ERROR(JoinGroups(*n));
-    for (const Node* n : nodes) ++sizes_[Root(n->id())];
-    for (Node* n : nodes) {
+    for (size_t i = 0, count = nodes_.size(); i < count; ++i) JoinGroups(*nodes_[i]);
+    for (const Node* n : nodes_) ++sizes_[Root(n->id())];
+    for (Node* n : nodes_) {
       if (const int root = Root(n->id()); sizes_[root] > 1) groups_[root].members.push_back(n);
     }
-    for (Node* n : nodes) {
+    for (Node* n : nodes_) {
       if (!n->assigned_device().empty()) continue;
       const auto group = groups_.find(Root(n->id()));
       if (group == groups_.end()) {
@@ -60,20 +62,23 @@ class Placer {
     while (parent_[id] != id) id = parent_[id] = parent_[parent_[id]];
     return id;
   }
-  void Join(const Node& a, const Node& b) { parent_[Root(a.id())] = Root(b.id()); }
+  void Join(const Node& a, Node& b) {
+    parent_[Root(a.id())] = Root(b.id());
+    if (b.id() < options_.first_id && earlier_.insert(&b).second) nodes_.push_back(&b);
+  }
 
-  Status JoinGroups(const Node& node) {
+  void JoinGroups(const Node& node) {
     if (const Attribute* classes = node.attrs().Find("_class")) {
       if (const auto* list = classes->get_if<std::vector<std::string>>()) {
         for (const std::string& c : *list) {
           if (!c.starts_with("loc:@")) continue;
-          const Node* other = graph_.Find(std::string_view(c).substr(5));
+          Node* const other = graph_.Find(std::string_view(c).substr(5));
           // Part of a graph may lack the node that another was made beside.
           if (other != nullptr) Join(node, *other);
         }
       }
     }
-    if (node.schema().Has(OpTrait::kIdentities)) return OkStatus();
+    if (node.schema().Has(OpTrait::kIdentities)) return;
     for (int i = 0; i < node.num_inputs(); ++i) {
       Endpoint in = node.input(i);
       // An IdentityN may hand on the handles of several devices, and is itself at none of them.
@@ -84,7 +89,6 @@ class Placer {
       const DType type = in.node->output_type(in.index);
       if (CarriesState(type) && CarriesState(node.input_types()[i])) Join(node, *in.node);
     }
-    return OkStatus();
   }
 
   /// The kinds of device that the node has kernels for, in words.
@@ -223,6 +227,8 @@ class Placer {
     const PlacementDevice* chosen = nullptr;
   };
 
+  std::vector<Node*> nodes_;      // those to place, and those that these have to be with
+  flat_hash_set<Node*> earlier_;  // of these, those before first_id
   std::vector<std::shared_ptr<const std::string>> names_;  // of the devices
   std::vector<int> parent_;           // by node id, which is its own at the root of a group
   std::vector<int> sizes_;            // of groups, by the id of the root

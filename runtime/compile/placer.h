@@ -16,7 +16,8 @@ struct PlacementDevice {
   DeviceKind kind;
 };
 
-/// Assigns a device to every node of `graph` that has none yet (those that have keep theirs).
+/// Assigns a device to every node of `graph` that has none yet. Those that have keep theirs, and
+/// have their groups where they are.
 ///
 /// Nodes are first grouped: what `_class` "loc:@x" names, and both ends of edges that carry
 /// references or resources, which exist in one place only. A group gets the intersection of what
@@ -29,10 +30,11 @@ struct PlacementDevice {
 /// InvalidArgument otherwise, listing the node, what was asked for, what each member of its group
 /// asks for and supports, and the devices there are.
 struct PlacementOptions {
-  DeviceName default_device;  // the task that nodes without a wish go to
+  DeviceName default_device = {};  // the task that nodes without a wish go to
   bool allow_soft_placement = false;
   /// Why that task has no GPU, for messages; empty when it has one or nobody knows.
   std::string why_no_gpu = {};
+  int first_id = 0;  // all nodes before this have a device
 };
 Status PlaceNodes(Graph* graph, const std::vector<PlacementDevice>& devices,
                   const PlacementOptions& options);

@@ -19,9 +19,11 @@ class Expander {
  public:
   Expander(Graph* graph, int64_t max_nodes) : graph_(*graph), max_nodes_(max_nodes) {}
 
-  Status Run() {
+  Status Run(int first_id) {
     std::vector<AddedNode> pending;
-    for (Node* node : graph_.nodes()) pending.push_back({node, nullptr});
+    for (int id = first_id; id < graph_.num_ids(); ++id) {
+      if (Node* const node = graph_.node(id)) pending.push_back({node, nullptr});
+    }
     return ExpandAll(std::move(pending), /*keep_errors=*/true);
   }
   bool has_expanded() const { return has_expanded_; }
@@ -301,10 +303,10 @@ std::string MissingFunction(const Graph& graph, const Node& node) {
   return "";
 }
 
-Status ExpandFunctions(Graph* graph, int64_t max_nodes) {
+Status ExpandFunctions(Graph* graph, int64_t max_nodes, int first_id) {
   Expander expander(graph, max_nodes);
-  TENON_RETURN_IF_ERROR(expander.Run());
-  return expander.has_expanded() ? graph->InferShapes() : OkStatus();
+  TENON_RETURN_IF_ERROR(expander.Run(first_id));
+  return expander.has_expanded() ? graph->InferShapes(first_id) : OkStatus();
 }
 
 }  // namespace tenon

@@ -26,7 +26,9 @@ namespace tenon {
 ///
 /// ResourceExhausted when more than `max_nodes` nodes would be there in all, those counted that
 /// were added in vain. The graph is then without use.
-Status ExpandFunctions(Graph* graph, int64_t max_nodes);
+///
+/// Only the nodes whose ids are at least `first_id`, which must not feed the others.
+Status ExpandFunctions(Graph* graph, int64_t max_nodes, int first_id = 0);
 
 /// The attribute of an IdentityN in the place of a call. Whoever takes one of its outputs needs
 /// that result alone.

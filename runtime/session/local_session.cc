@@ -6,6 +6,7 @@
 #include "runtime/collectives/local_groups.h"
 #include "runtime/compile/compiler.h"
 #include "runtime/compile/feed_spec.h"
+#include "runtime/compile/graph_extension.h"
 #include "runtime/device/task_devices.h"
 #include "runtime/execute/local_run.h"
 #include "runtime/execute/time_limit.h"
@@ -97,37 +98,37 @@ class LocalSession final : public Session {
 
   Status Init() {
     MutexLock lock(mu_);
-    return Place();
+    TENON_RETURN_IF_ERROR(compiler_.Expand(&graph_));
+    return Place(0);
   }
 
   Status ExtendBy(const Graph& graph) override {
     TENON_RETURN_IF_ERROR(graph.Validate());
     TENON_RETURN_IF_ERROR(running().CheckOpen());
     MutexLock lock(mu_);
-    Graph extended = graph_.Clone();
-    extended.set_functions(graph.shared_functions());
+    GraphExtension extension(&graph_);
+    graph_.set_functions(graph.shared_functions());
     std::vector<const Node*> added;
     for (const Node* n : graph.nodes()) {
-      if (extended.Find(n->name()) != nullptr) continue;
-      TENON_RETURN_IF_ERROR(extended.CopyNode(*n).status());
+      if (graph_.Find(n->name()) != nullptr) continue;
+      TENON_RETURN_IF_ERROR(graph_.CopyNode(*n).status());
       added.push_back(n);
     }
     for (const Node* n : added) {
-      Node* copy = extended.Find(n->name());
+      Node* copy = graph_.Find(n->name());
       for (int i = 0; i < n->num_inputs(); ++i) {
         const Endpoint& in = n->input(i);
-        TENON_RETURN_IF_ERROR(
-            extended.Connect({extended.Find(in.node->name()), in.index}, copy, i));
+        TENON_RETURN_IF_ERROR(graph_.Connect({graph_.Find(in.node->name()), in.index}, copy, i));
       }
       for (const Node* c : n->control_inputs()) {
-        extended.AddControlEdge(extended.Find(c->name()), copy);
+        graph_.AddControlEdge(graph_.Find(c->name()), copy);
       }
     }
-    TENON_RETURN_IF_ERROR(extended.Validate());
-    std::swap(graph_, extended);
-    Status status = Place();
-    if (!status.ok()) std::swap(graph_, extended);
-    return status;
+    TENON_RETURN_IF_ERROR(graph_.TopologicalOrder(extension.first_id()).status());
+    TENON_RETURN_IF_ERROR(extension.Expand(compiler_));
+    TENON_RETURN_IF_ERROR(Place(extension.first_id()));
+    extension.Keep();
+    return OkStatus();
   }
 
   StatusOr<std::vector<Tensor>> RunStep(const Feeds& feeds, const std::vector<std::string>& fetches,
@@ -185,10 +186,12 @@ class LocalSession final : public Session {
     return found == nullptr ? std::source_location() : found->place();
   }
 
-  Status Place() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    TENON_RETURN_IF_ERROR(compiler_.Expand(&graph_));
+  /// Places the nodes from `first_id` on.
+  Status Place(int first_id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     return AnnotateWithPlace(
-        compiler_.Place(&graph_, options_.allow_soft_placement, devices_.why_no_gpu),
+        compiler_.Place(&graph_, {.allow_soft_placement = options_.allow_soft_placement,
+                                  .why_no_gpu = devices_.why_no_gpu,
+                                  .first_id = first_id}),
         [&graph = std::as_const(graph_)](std::string_view node) {
           const Node* const found = graph.Find(node);
           return found == nullptr ? std::source_location() : found->place();
