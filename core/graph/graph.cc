@@ -79,9 +79,9 @@ StatusOr<Node*> Graph::AddNode(std::string_view name, std::string_view op, Attri
   node->id_ = num_ids();
   has_loops_ |= node->is_enter();
   Node* added = node.get();
-  by_name_.emplace(added->name(), added);
-  nodes_.push_back(std::move(node));
+  nodes_.push_back(std::move(node));  // first, so that whoever undoes an addition finds it
   ++live_;
+  by_name_.emplace(added->name(), added);
   return added;
 }
 
@@ -115,9 +115,9 @@ StatusOr<Node*> Graph::CopyNode(const Node& node) {
   copy->id_ = num_ids();
   copy->graph_id_ = id_;
   Node* added = copy.get();
-  by_name_.emplace(added->name(), added);
   nodes_.push_back(std::move(copy));
   ++live_;
+  by_name_.emplace(added->name(), added);
   return added;
 }
 

@@ -32,8 +32,9 @@ class GraphExtension {
   /// Expands the calls among the new nodes, and those there were before for want of a function that
   /// is there now. These are the one reason to copy the graph. The errors of Compiler::Expand.
   Status Expand(const Compiler& compiler);
-  /// The ids of all nodes that are new, also by Expand, are at least this.
-  int first_id() const { return first_id_; }
+  /// Where placement is to begin: the ids of new nodes, also those of Expand, are at least this.
+  /// What was placed beside a call that is complete now has a say where its body goes.
+  int first_id() const { return copy_ ? 0 : first_id_; }
   void Keep() { kept_ = true; }
 
  private:

@@ -111,23 +111,27 @@ class Placer {
     return std::find(types.begin(), types.end(), DType::kResource) != types.end();
   }
 
+  static bool IsPlaced(const Node& node) { return !node.assigned_device().empty(); }
+
   /// What the whole group asks for. A member that is placed already decides.
   StatusOr<DeviceName> Wish(const Node& node, const std::vector<Node*>& group, bool soft) const {
     DeviceName wish;
     std::vector<const Node*> order;  // those that yield last
-    for (const bool takes : {false, true}) {
+    const auto rank = [](const Node& m) { return IsPlaced(m) ? 0 : TakesResource(m) ? 2 : 1; };
+    for (const int wanted : {0, 1, 2}) {
       std::copy_if(group.begin(), group.end(), std::back_inserter(order),
-                   [&](const Node* m) { return TakesResource(*m) == takes; });
+                   [&](const Node* m) { return rank(*m) == wanted; });
     }
+    const bool is_decided = IsPlaced(*order.front());
     for (const Node* m : order) {
-      const bool placed = !m->assigned_device().empty();
+      const bool placed = IsPlaced(*m);
       auto asked = DeviceName::Parse(placed ? m->assigned_device() : m->requested_device());
       if (!asked.ok()) return Annotate(asked.status(), StrCat("node '", m->name(), "'"));
       DeviceName merged = wish;
       // An op goes to its resource, whatever was asked for it: Python's default device for a
       // variable's own ops is often that of the worker.
-      const bool yields = !placed && TakesResource(*m);
-      if (Status s = merged.MergeConstraint(*asked, soft && !yields); !s.ok()) {
+      const bool yields = !placed && (TakesResource(*m) || (soft && is_decided));
+      if (Status s = merged.MergeConstraint(*asked, soft && !yields && !placed); !s.ok()) {
         if (yields) continue;
         return Failure(node, group,
                        StrCat("the nodes that must be together ask for different "

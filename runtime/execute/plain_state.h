@@ -107,15 +107,18 @@ class PlainState {
   /// that would be next has to wait, or there is none.
   ABSL_ATTRIBUTE_NOINLINE ReadyNode Arrive(const PlanEdge& edge, bool dead, bool alone) {
     constexpr ReadyNode kNone{-1, false};
+    // The loop of the executor looks at the clock and at cancellations.
+    constexpr int kMostPassages = 100;
     const PlanEdge* e = &edge;
-    while (true) {
+    for (int passages = 0;; ++passages) {
       if (!e->only) {
         const std::atomic_ref any_dead(dead_[e->dst]);
         if (dead) any_dead.store(1, std::memory_order_relaxed);
         if (!CountDown(e->dst, alone)) return kNone;
         dead = any_dead.load(std::memory_order_relaxed) != 0;
       }
-      if (!e->to_passage || !pass_through_) return ReadyNode{e->dst, dead};
+      const bool passes = e->to_passage && pass_through_ && passages < kMostPassages;
+      if (!passes) return ReadyNode{e->dst, dead};
       const PlanNode& passage = plan_.node(e->dst);
       if (passage.edges_begin == passage.edges_end) return kNone;
       e = &plan_.edges()[passage.edges_begin];

@@ -33,7 +33,8 @@ class GraphExtensionTest : public FunctionsTest {
     GraphExtension extension(&graph_);
     TENON_RETURN_IF_ERROR(ExtendGraphFromProto(def_, &graph_));
     TENON_RETURN_IF_ERROR(extension.Expand(compiler_));
-    TENON_RETURN_IF_ERROR(compiler_.Place(&graph_, {.first_id = extension.first_id()}));
+    TENON_RETURN_IF_ERROR(compiler_.Place(
+        &graph_, {.allow_soft_placement = soft_placement_, .first_id = extension.first_id()}));
     if (keep) extension.Keep();
     return OkStatus();
   }
@@ -54,6 +55,7 @@ class GraphExtensionTest : public FunctionsTest {
   const std::vector<std::unique_ptr<Device>> devices_ = MakeCpuDevices(kTask, 2, "localhost");
   const Compiler compiler_{{.devices = {devices_[0].get(), devices_[1].get()}}, {}};
   Graph graph_{AllOps()};
+  bool soft_placement_ = false;
 };
 
 TEST_F(GraphExtensionTest, WhatIsNotKeptIsGone) {
@@ -101,10 +103,12 @@ TEST_F(GraphExtensionTest, NewNodesGoWhereTheirOldCompanionsAre) {
   Node({"add", "AssignAdd", {"v", "x"}, Float()});
   Node({"again", "AssignAdd", {"add", "x"}, Float()});
   Node({"beside", "Neg", {"x"}, Float() + "attr { key: '_class' value { list { s: 'loc:@v' } } }"});
-  Node({"read", "ReadVariableOp", {"between"}, "attr { key: 'dtype' value { type: DT_FLOAT } }"});
+  const std::string read = "attr { key: 'dtype' value { type: DT_FLOAT } }";
+  Node({"read", "ReadVariableOp", {"between"}, read});
+  Node({"yields", "ReadVariableOp", {"between"}, read + " device: '/cpu:0'"});
   Node({"alone", "Neg", {"v"}, Float()});
   ASSERT_OK(Extend());
-  for (const char* node : {"add", "again", "beside", "read"}) {
+  for (const char* node : {"add", "again", "beside", "read", "yields"}) {
     EXPECT_EQ(DeviceOf(node), "device:CPU:1") << node;
   }
   EXPECT_EQ(DeviceOf("alone"), "device:CPU:0");
@@ -114,6 +118,35 @@ TEST_F(GraphExtensionTest, NewNodesGoWhereTheirOldCompanionsAre) {
   Node({"elsewhere", "AssignAdd", {"again", "x"}, Float() + " device: '/cpu:0'"});
   EXPECT_THAT(Extend(), IsError(StatusCode::kInvalidArgument, "Cannot assign a device for"));
   EXPECT_EQ(Text(), before);
+}
+
+TEST_F(GraphExtensionTest, WishesAreLessThanWhereVariablesAreOrAreErrors) {
+  Input();
+  Node({"v", "VariableV2", {}, Variable() + " device: '/cpu:1'"});
+  Begin();
+  const std::string before = Text();
+  Node({"add", "AssignAdd", {"v", "x"}, Float() + " device: '/cpu:0'"});
+  EXPECT_THAT(Extend(), IsError(StatusCode::kInvalidArgument, "ask for different devices"));
+  EXPECT_EQ(Text(), before);
+  soft_placement_ = true;
+  ASSERT_OK(Extend());
+  EXPECT_EQ(DeviceOf("add"), "device:CPU:1");
+}
+
+TEST_F(GraphExtensionTest, ABodyGoesWhereTheOldReadersOfItsVariableAre) {
+  const std::string resource = "type: DT_RESOURCE";
+  Node({"f", "PartitionedCall", {}, Types("", resource) + Calls("f", "Handle")});
+  Node({"read",
+        "ReadVariableOp",
+        {"f"},
+        "attr { key: 'dtype' value { type: DT_FLOAT } } device: '/cpu:1'"});
+  Begin();
+  ASSERT_EQ(DeviceOf("read"), "device:CPU:1");
+  Function("Handle", {}, {{"y", "v:resource:0"}}, {{"v", "VarHandleOp", {}, Variable()}}, "",
+           resource);
+  ASSERT_OK(Extend());
+  EXPECT_EQ(DeviceOf("f/v"), "device:CPU:1");
+  EXPECT_EQ(DeviceOf("read"), "device:CPU:1");
 }
 
 TEST_F(GraphExtensionTest, CostsWhatIsNew) {

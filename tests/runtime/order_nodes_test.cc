@@ -131,5 +131,26 @@ TEST(OrderNodesTest, WhatWaitsForABranchNotTakenDoesNotRun) {
   }
 }
 
+TEST(OrderNodesTest, ALongChainEnds) {
+  Graph graph(AllOps());
+  const GraphBuilding building(graph);
+  const Output count = VariableV2(Shape(), DType::kFloat, {.name = "count"});
+  Assign(count, Const(0.0f), {.name = "init"});
+  Output last = AssignAdd(count, Const(1.0f));
+  for (int i = 0; i < 1000; ++i) {
+    const ControlDependencies after({last});
+    last = NoOp();
+  }
+  const ControlDependencies after({last});
+  const Output read = Identity(count);
+  LocalSessionOptions options;
+  options.passes.enabled = false;
+  const auto session = MakeLocalSession(graph, options);
+  ASSERT_OK(session);
+  ASSERT_OK((*session)->Run({}, {}, {"init"}));
+  for (const float steps : {1.0f, 2.0f})
+    EXPECT_THAT((*session)->Run<float>({}, read), Gives(steps));
+}
+
 }  // namespace
 }  // namespace tenon
