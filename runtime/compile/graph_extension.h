@@ -9,9 +9,9 @@
 
 namespace tenon {
 
-/// What the graph of a session gains while it runs. It goes again with this, unless it is kept: a
-/// session whose graph could not be extended goes on with what it had. Costs as much as there is to
-/// add, however large the graph is.
+/// An addition to the graph of a session that runs. Its nodes go again with this object, unless
+/// they are kept: a session whose graph could not be extended goes on with what it had. Costs as
+/// much as there is to add, however large the graph is.
 ///
 /// ```
 /// GraphExtension extension(&graph);
@@ -32,8 +32,8 @@ class GraphExtension {
   /// Expands the calls among the new nodes, and those there were before for want of a function that
   /// is there now. These are the one reason to copy the graph. The errors of Compiler::Expand.
   Status Expand(const Compiler& compiler);
-  /// Where placement is to begin: the ids of new nodes, also those of Expand, are at least this.
-  /// What was placed beside a call that is complete now has a say where its body goes.
+  /// The id from which on nodes are to be placed: that of the first new one, and 0 where Expand has
+  /// completed old calls, whose old companions have a say where their bodies go.
   int first_id() const { return copy_ ? 0 : first_id_; }
   void Keep() { kept_ = true; }
 
@@ -42,7 +42,7 @@ class GraphExtension {
   bool CompletesCalls() const;
 
   Graph& graph_;
-  const int first_id_;
+  const int first_id_;                                      // of the new nodes
   const std::shared_ptr<const FunctionLibrary> functions_;  // those before
   std::optional<Graph> copy_;  // of the graph and what it has gained, with those calls
   bool kept_ = false;

@@ -102,9 +102,9 @@ class PlainState {
   }
 
  private:
-  /// What is ready when something has come by `edge`: its consumer, or what comes next behind nodes
-  /// that do nothing. These are not worth their way through a queue. Gives no node when the one
-  /// that would be next has to wait, or there is none.
+  /// The node that is ready when something has come by `edge`: its consumer, or the next behind
+  /// nodes that do nothing, which are not worth their way through a queue. No node when that one
+  /// has to wait, or there is none.
   ABSL_ATTRIBUTE_NOINLINE ReadyNode Arrive(const PlanEdge& edge, bool dead, bool alone) {
     constexpr ReadyNode kNone{-1, false};
     // The loop of the executor looks at the clock and at cancellations.

@@ -86,7 +86,7 @@ class ExecutionPlan {
   const PlanEdge* edges() const { return edges_.data(); }
   /// Nodes that wait for nothing, and have something to do.
   const std::vector<int32_t>& roots() const { return roots_; }
-  /// What each node waits for, in one piece: a step begins with a copy.
+  /// PlanNode::pending of each node, in one piece: a step begins with a copy.
   const std::vector<int32_t>& pending() const { return pending_; }
   /// By slot. Only of plans without control flow.
   const std::vector<PlanConstant>& constants() const { return constants_; }

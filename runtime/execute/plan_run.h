@@ -150,6 +150,7 @@ class PlanRun {
     PushOrSubmit(r, expensive, loop);
   }
 
+  /// The rest of Push, apart: that one needs few registers.
   ABSL_ATTRIBUTE_NOINLINE void PushOrSubmit(ReadyNode r, bool expensive, Loop& loop) {
     if (pool_ != nullptr && (loop.thread == Thread::kBorrowed
                                  ? !plan_.quick(r.node)

@@ -93,7 +93,7 @@ inline Status ReadRefs(const ExecutionPlan& plan, int32_t node, Value* inputs) {
   return OkStatus();
 }
 
-/// What a trace tells of a node's outputs.
+/// The outputs of a node as a trace tells of them.
 inline std::vector<NodeTrace::OutputInfo> DescribeOutputs(const PlanNode& item,
                                                           const Value* outputs) {
   std::vector<NodeTrace::OutputInfo> infos;
