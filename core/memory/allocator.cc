@@ -131,6 +131,7 @@ class HostAllocator final : public Allocator {
   bool IsHostMemory() const override { return true; }
   int64_t bytes_in_use() const override { return in_use_.load(std::memory_order_relaxed); }
   void set_limit(int64_t bytes) { limit_.store(bytes, std::memory_order_relaxed); }
+  int64_t limit() const { return limit_.load(std::memory_order_relaxed); }
   /// Counts `bytes` unless that would pass the limit.
   bool Take(size_t bytes) {
     const int64_t limit = limit_.load(std::memory_order_relaxed);
@@ -218,5 +219,6 @@ void FreeTallied(void* memory, size_t bytes) {
 Allocator& CpuAllocator() { return TheHostAllocator(); }
 
 void SetCpuMemoryLimit(int64_t bytes) { TheHostAllocator().set_limit(bytes); }
+int64_t CpuMemoryLimit() { return TheHostAllocator().limit(); }
 
 }  // namespace tenon

@@ -10,6 +10,7 @@ namespace tenon {
 /// How much the tensors of the process, their text and temporaries of kernels may take together;
 /// beyond it CpuAllocator gives null. Unless set it is DefaultCpuMemoryLimit(). Thread-safe.
 void SetCpuMemoryLimit(int64_t bytes);
+int64_t CpuMemoryLimit();
 
 /// Fifteen sixteenths of what the process may take before the system ends it: of the machine's
 /// physical memory or its control group's limit, whichever is less. The rest is not counted.

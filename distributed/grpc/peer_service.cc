@@ -11,6 +11,7 @@
 #include "core/base/hash_map.h"
 #include "core/base/mutex.h"
 #include "distributed/grpc/peer/connected_process.h"
+#include "distributed/grpc/peer/left_tensors.h"
 #include "distributed/grpc/peer/local_socket.h"
 #include "distributed/grpc/peer/peer_memory.h"
 #include "distributed/grpc/peer/peer_stream.h"
@@ -22,9 +23,6 @@
 
 namespace tenon {
 namespace {
-
-/// Tensors of so many bytes are left for one caller, who may never take them; more are sent.
-constexpr size_t kMostLeft = size_t{1} << 30;
 
 /// The steps of one caller that may be there: not all of a task's.
 constexpr size_t kMostSteps = RunTable::kMaxRuns / 4;
@@ -104,7 +102,7 @@ class ServerStream final : public PeerStream {
       case cluster::PeerFrame::kMoved:
         return CallerMoves(frame.moved());
       case cluster::PeerFrame::kTaken:
-        return TakeBack(id);
+        return left_.Drop(id);
       default: {
         const std::shared_ptr<ServedCall> call = NewCall(id);
         if (call == nullptr) return Cancel();
@@ -249,22 +247,7 @@ class ServerStream final : public PeerStream {
         &tensor.allocator() != &CpuAllocator()) {
       return false;
     }
-    MutexLock lock(mu_);
-    if (tensor.num_bytes() > kMostLeft - left_bytes_ || !left_.emplace(id, tensor).second) {
-      return false;
-    }
-    left_bytes_ += tensor.num_bytes();
-    return true;
-  }
-
-  void TakeBack(uint64_t id) {
-    Tensor taken;  // may be freed, outside the lock
-    MutexLock lock(mu_);
-    const auto found = left_.find(id);
-    if (found == left_.end()) return;
-    taken = std::move(found->second);
-    left_.erase(found);
-    left_bytes_ -= taken.num_bytes();
+    return left_.Keep(id, tensor);
   }
 
   void CleanUp(const CleanupGraphRequest& request) {
@@ -311,14 +294,12 @@ class ServerStream final : public PeerStream {
     offered_ = OwnedFile();
     flat_hash_map<uint64_t, std::shared_ptr<ServedCall>> calls;
     flat_hash_set<int64_t> steps;
-    flat_hash_map<uint64_t, Tensor> left;
     {
       MutexLock lock(mu_);
       calls.swap(calls_);
       steps.swap(steps_);
-      left.swap(left_);
-      left_bytes_ = 0;
     }
+    left_.Clear();
     for (auto& [id, call] : calls) call->cancellation.Cancel(Cancelled("the caller is gone"));
     // A master that has died cleans nothing up any more.
     for (const int64_t step : steps) {
@@ -342,9 +323,8 @@ class ServerStream final : public PeerStream {
   OwnedFile offered_;                      // the caller's end of it, until it has moved
   Mutex mu_;
   flat_hash_map<uint64_t, std::shared_ptr<ServedCall>> calls_ ABSL_GUARDED_BY(mu_);
-  flat_hash_set<int64_t> steps_ ABSL_GUARDED_BY(mu_);          // run, and not cleaned up yet
-  flat_hash_map<uint64_t, Tensor> left_ ABSL_GUARDED_BY(mu_);  // for the caller to take, by call
-  size_t left_bytes_ ABSL_GUARDED_BY(mu_) = 0;
+  flat_hash_set<int64_t> steps_ ABSL_GUARDED_BY(mu_);  // run, and not cleaned up yet
+  LeftTensors left_;
   std::optional<ShownMemory> shown_;  // ends before what is left there
 };
 

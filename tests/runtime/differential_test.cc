@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "core/base/sanitizers.h"
+#include "ops/register.h"
 #include "runtime/compile/placer.h"
 #include "runtime/compile/step_graph.h"
 #include "runtime/device/cpu_device.h"
@@ -22,6 +23,7 @@ using testing::MakeRandomGraph;
 using testing::RandomGraph;
 using testing::RandomStep;
 using testing::StepResults;
+using testing::StepWay;
 
 constexpr int kGraphs = kSanitized ? 40 : 200;
 constexpr char kTask[] = "/job:localhost/replica:0/task:0";
@@ -61,6 +63,8 @@ struct Regime {
   bool passes;
   int devices;
   bool simulated = false;  // a simulated device, which takes what is not on a CPU
+  int parts = 1;           // the graph's, by which the session is extended
+  StepWay way = StepWay::kRun;
 };
 
 const std::vector<Regime>& Regimes() {
@@ -72,9 +76,16 @@ const std::vector<Regime>& Regimes() {
       {"one thread, two devices", 1, true, 2},
       {"four threads, two devices", 4, true, 2},
       {"two devices, no passes", 4, false, 2},
+      {"one thread, four parts", 1, true, 1, false, 4},
+      {"two devices, four parts", 4, true, 2, false, 4},
+      {"one thread, traced", 1, true, 1, false, 1, StepWay::kTraced},
+      {"four threads, traced", 4, true, 1, false, 1, StepWay::kTraced},
+      {"one thread, RunAsync", 1, true, 1, false, 1, StepWay::kAsync},
       {"simulated device", 1, true, 1, true},
       {"simulated device, four threads, no passes", 4, false, 1, true},
+      {"simulated device, traced", 1, true, 1, true, 1, StepWay::kTraced},
       {"simulated devices beside a CPU", 4, true, 3, true},
+      {"simulated devices, four parts", 4, true, 3, true, 4},
   };
   return regimes;
 }
@@ -100,11 +111,14 @@ StepResults RunIn(const Regime& regime, const RandomGraph& random, uint64_t seed
     if (regime.simulated) devices = {"/device:CPU:0", "/device:GPU:0", "/device:GPU:1"};
     testing::AssignRandomDevices(&graph, seed, devices);
   }
-  auto session = regime.simulated ? testing::MakeSimulatedSession(graph, options)
-                                  : MakeLocalSession(graph, options);
+  const OpRegistry& ops = regime.simulated ? testing::SimulatedOps() : AllOps();
+  auto session = testing::MakeSessionInParts(graph, regime.parts, ops, [&](const Graph& part) {
+    return regime.simulated ? testing::MakeSimulatedSession(part, options)
+                            : MakeLocalSession(part, options);
+  });
   const std::vector<RandomStep> steps = Steps(random, regime.simulated);
   if (!session.ok()) return StepResults(steps.size(), session.status());
-  return RunSteps(steps, **session);
+  return RunSteps(steps, **session, regime.way);
 }
 
 /// Compares the regimes with simulated devices, or all others, on one graph; "" when they agree.

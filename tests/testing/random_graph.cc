@@ -5,6 +5,8 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <future>
+#include <map>
 #include <set>
 
 #include "core/gradient/gradients.h"
@@ -222,6 +224,58 @@ std::string DifferenceOf(const Tensor& found, const Tensor& wanted) {
   return difference;
 }
 
+/// The nodes of `def` in parts of at least `size`, none of which names a node of a later one.
+std::vector<GraphDef> Parts(const GraphDef& def, size_t size) {
+  std::map<std::string, int, std::less<>> places;
+  for (const NodeDef& node : def.node()) places.emplace(node.name(), places.size());
+  std::vector<GraphDef> parts(1);
+  int furthest = 0;
+  for (int i = 0; i < def.node_size(); ++i) {
+    GraphDef& part = parts.back();
+    *part.add_node() = def.node(i);
+    for (std::string_view input : def.node(i).input()) {
+      if (input.starts_with('^')) input.remove_prefix(1);
+      furthest = std::max(furthest, places.find(input.substr(0, input.find(':')))->second);
+    }
+    const bool more = i + 1 < def.node_size();
+    if (furthest <= i && part.node_size() >= static_cast<int>(size) && more) parts.emplace_back();
+  }
+  for (GraphDef& part : parts) {
+    *part.mutable_versions() = def.versions();
+    *part.mutable_library() = def.library();
+  }
+  return parts;
+}
+
+StatusOr<std::vector<Tensor>> RunStep(const RandomStep& step, Session& session, StepWay way) {
+  std::vector<NodeTrace> trace;
+  StepOptions options;
+  options.timeout = std::chrono::seconds(20);
+  if (way == StepWay::kTraced) options.trace = &trace;
+  if (way != StepWay::kAsync) {
+    return session.Run(step.feeds, step.fetches, step.targets, options);
+  }
+  std::vector<std::string> fed;
+  std::vector<Tensor> values;
+  for (const auto& [name, value] : step.feeds) {
+    fed.push_back(name);
+    values.push_back(value);
+  }
+  TENON_ASSIGN_OR_RETURN(const auto prepared, session.Prepare(fed, step.fetches, step.targets));
+  const auto ended = std::make_shared<std::promise<StatusOr<std::vector<Tensor>>>>();
+  prepared->RunAsync(
+      values,
+      [ended](const Status& status, std::vector<Tensor> fetched) {
+        if (status.ok()) {
+          ended->set_value(std::move(fetched));
+        } else {
+          ended->set_value(status);
+        }
+      },
+      options);
+  return ended->get_future().get();
+}
+
 }  // namespace
 
 StatusOr<RandomGraph> MakeRandomGraph(uint64_t seed, const RandomGraphOptions& options) {
@@ -239,13 +293,29 @@ void AssignRandomDevices(Graph* graph, uint64_t seed, const std::vector<std::str
   }
 }
 
-StepResults RunSteps(const std::vector<RandomStep>& steps, Session& session) {
-  StepResults results;
-  StepOptions options;
-  options.timeout = std::chrono::seconds(20);
-  for (const RandomStep& step : steps) {
-    results.push_back(session.Run(step.feeds, step.fetches, step.targets, options));
+StatusOr<std::unique_ptr<Session>> MakeSessionInParts(
+    const Graph& graph, int parts, const OpRegistry& ops,
+    const std::function<StatusOr<std::unique_ptr<Session>>(const Graph&)>& make) {
+  GraphDef def;
+  TENON_RETURN_IF_ERROR(GraphToProto(graph, &def));
+  Graph grown(ops);
+  std::unique_ptr<Session> session;
+  for (const GraphDef& part : Parts(def, def.node_size() / parts + 1)) {
+    TENON_RETURN_IF_ERROR(ExtendGraphFromProto(part, &grown));
+    if (session == nullptr) {
+      TENON_ASSIGN_OR_RETURN(session, make(grown));
+    } else {
+      TENON_RETURN_IF_ERROR(session->Extend(grown));
+    }
+    if (grown.Find("always") == nullptr) continue;
+    TENON_RETURN_IF_ERROR(session->Run({}, {"always"}).status());
   }
+  return session;
+}
+
+StepResults RunSteps(const std::vector<RandomStep>& steps, Session& session, StepWay way) {
+  StepResults results;
+  for (const RandomStep& step : steps) results.push_back(RunStep(step, session, way));
   return results;
 }
 

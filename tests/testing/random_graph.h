@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -42,9 +43,20 @@ StatusOr<RandomGraph> MakeRandomGraph(uint64_t seed, const RandomGraphOptions& o
 /// Requests one of `devices` for each node that may be anywhere.
 void AssignRandomDevices(Graph* graph, uint64_t seed, const std::vector<std::string>& devices);
 
+/// A session that `make` gives of the first of so many parts of the graph, and that has been
+/// extended by the others, with a step after each. The parts, read with `ops`, are about equally
+/// large; there are fewer where loops do not allow a cut.
+StatusOr<std::unique_ptr<Session>> MakeSessionInParts(
+    const Graph& graph, int parts, const OpRegistry& ops,
+    const std::function<StatusOr<std::unique_ptr<Session>>(const Graph&)>& make);
+
+/// How a session is asked for a step.
+enum class StepWay { kRun, kTraced, kAsync };
+
 /// What the steps give, one after the other, each with an OK status or the error it ended with.
 using StepResults = std::vector<StatusOr<std::vector<Tensor>>>;
-StepResults RunSteps(const std::vector<RandomStep>& steps, Session& session);
+StepResults RunSteps(const std::vector<RandomStep>& steps, Session& session,
+                     StepWay way = StepWay::kRun);
 
 /// "" when those steps fail that must and the others give the same, floats bit by bit except that
 /// NaNs are equal. Otherwise what differs.

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // How often steps of training ask for memory by `new`, once they have run a few times: bookkeeping
 // of the executor and of kernels, which costs as much as a small kernel. Memory of tensors is not
-// among it, nor what oneDNN asks for, which depends on the processor.
+// among it, nor what oneDNN asks for, which depends on the processor. And how often a step makes
+// its caller wait, which costs as much as some hundred nodes.
 #include <gtest/gtest.h>
 #include <link.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <atomic>
@@ -11,6 +13,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <new>
 #include <vector>
 
@@ -108,34 +111,70 @@ TrainedModel Lstm() {
   return {x, Tensor::Zeros(DType::kFloat, {4, 10, 3}), Mean(Square(outputs))};
 }
 
+/// Trains a model, a step a call.
+class Training {
+ public:
+  Training(TrainedModel (*build)(), int threads) {
+    Graph graph(AllOps());
+    const GraphBuilding building(graph);
+    SetRandomSeed(1);
+    const TrainedModel m = build();
+    batch_ = m.batch;
+    Node* const train = GradientDescent(0.1).Minimize(m.loss);
+    Node* const init = GlobalVariablesInitializer();
+    EXPECT_OK(graph.error());
+    LocalSessionOptions options;
+    options.threads = threads;
+    options.devices.gpus = 0;
+    auto session = MakeLocalSession(graph, options);
+    EXPECT_OK(session.status());
+    EXPECT_OK((*session)->Run({}, {}, {init}).status());
+    auto step = (*session)->Prepare({m.x}, {m.loss}, {train});
+    EXPECT_OK(step.status());
+    session_ = *std::move(session);
+    step_ = *std::move(step);
+  }
+  void Step() { EXPECT_OK(step_->Run({batch_}, &fetched_)); }
+
+ private:
+  Tensor batch_;
+  std::unique_ptr<Session> session_;
+  std::unique_ptr<PreparedStep> step_;
+  std::vector<Tensor> fetched_;
+};
+
 /// The allocations of a step that trains the model, the least of some steps.
 int64_t AllocationsOfStep(TrainedModel (*build)()) {
-  Graph graph(AllOps());
-  const GraphBuilding building(graph);
-  SetRandomSeed(1);
-  const TrainedModel m = build();
-  Node* const train = GradientDescent(0.1).Minimize(m.loss);
-  Node* const init = GlobalVariablesInitializer();
-  EXPECT_OK(graph.error());
-  LocalSessionOptions options;
-  options.threads = 1;
-  options.devices.gpus = 0;
-  auto session = MakeLocalSession(graph, options);
-  EXPECT_OK(session.status());
-  EXPECT_OK((*session)->Run({}, {}, {init}).status());
-  auto step = (*session)->Prepare({m.x}, {m.loss}, {train});
-  EXPECT_OK(step.status());
-  std::vector<Tensor> fetched;
+  Training training(build, 1);
   int64_t least = INT64_MAX;
   for (int i = 0; i < 40; ++i) {
     const int64_t before = allocations.load(std::memory_order_relaxed);
-    EXPECT_OK((*step)->Run({m.batch}, &fetched));
+    training.Step();
     least = std::min(least, allocations.load(std::memory_order_relaxed) - before);
   }
   return least;
 }
 
-class StepAllocationsTest : public ::testing::Test {
+/// How often this thread has waited for something.
+int64_t Waits() {
+  rusage use;
+  EXPECT_EQ(getrusage(RUSAGE_THREAD, &use), 0);
+  return use.ru_nvcsw;
+}
+
+/// How often the caller waits in twenty steps that train the model, the least of some times.
+int64_t WaitsOfTwentySteps(TrainedModel (*build)(), int threads) {
+  Training training(build, threads);
+  int64_t least = INT64_MAX;
+  for (int i = 0; i < 10; ++i) {
+    const int64_t before = Waits();
+    for (int k = 0; k < 20; ++k) training.Step();
+    least = std::min(least, Waits() - before);
+  }
+  return least;
+}
+
+class StepCountsTest : public ::testing::Test {
  protected:
   void SetUp() override {
     if (kSanitized) GTEST_SKIP() << "a sanitizer has its own operator new";
@@ -146,10 +185,20 @@ class StepAllocationsTest : public ::testing::Test {
 
 // Each limit is a tenth above the count of today, for compilers that count otherwise: 18, 286 and
 // 54. The layouts between which oneDNN's convolutions translate depend on the processor.
-TEST_F(StepAllocationsTest, OfAPerceptron) { EXPECT_LE(AllocationsOfStep(Mlp), 20); }
-TEST_F(StepAllocationsTest, OfARecurrentNetwork) { EXPECT_LE(AllocationsOfStep(Lstm), 315); }
-TEST_F(StepAllocationsTest, OfAConvolutionalNetwork) {
+TEST_F(StepCountsTest, AllocationsOfAPerceptron) { EXPECT_LE(AllocationsOfStep(Mlp), 20); }
+TEST_F(StepCountsTest, AllocationsOfARecurrentNetwork) { EXPECT_LE(AllocationsOfStep(Lstm), 315); }
+TEST_F(StepCountsTest, AllocationsOfAConvolutionalNetwork) {
   EXPECT_LE(AllocationsOfStep(Convolutional), 70);
+}
+
+// Kernels that are too small to be worth another thread run on the caller's, of how many threads
+// ever: it never waits.
+TEST_F(StepCountsTest, NoStepOfSmallKernelsWaits) {
+  for (const int threads : {1, 4}) {
+    EXPECT_EQ(WaitsOfTwentySteps(Mlp, threads), 0) << threads << " threads";
+    EXPECT_EQ(WaitsOfTwentySteps(Lstm, threads), 0) << threads << " threads";
+    EXPECT_EQ(WaitsOfTwentySteps(Convolutional, threads), 0) << threads << " threads";
+  }
 }
 
 }  // namespace
