@@ -18,7 +18,7 @@ class ElementwiseKernel : public Kernel {
   ElementwiseKernel(KernelConstruction& c, const Info& info)
       : Kernel(c),
         loop_(info.loops[static_cast<int>(BaseType(c.input_types()[0]))]),
-        cost_ns_(info.cost_ns),
+        cost_ns_(info.cost_ns[static_cast<int>(BaseType(c.input_types()[0]))]),
         in_size_(StrideOf(BaseType(c.input_types()[0]))),
         out_size_(StrideOf(BaseType(c.output_types()[0]))) {}
 

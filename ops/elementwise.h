@@ -28,7 +28,8 @@
 //   Grad             how it is differentiated
 //   Result<T>        the element type of its results for elements of T, when that is another one
 //   kFloatLoop       a faster loop for float: void(const float* x, float* y, int64_t n)
-//   kCost            nanoseconds an element, roughly
+//   kCost            nanoseconds an element, roughly, where it is more than memory takes; with a
+//                    kFloatLoop a quarter of it for float
 //   Valid, kError    (binary) elements for which Valid(x, y) is false fail with InvalidArgument
 // A binary Grad(x, y, z, dz) gives a pair of gradients of the broadcast shape; the machinery sums
 // them to the operands'.
@@ -67,7 +68,8 @@ struct ElementwiseInfo {
   std::array<Loop, kNumDTypes> loops{};
   Gradient* grad = nullptr;
   std::string_view error = {};
-  double cost_ns = 0.5;
+  /// Nanoseconds an element, for each dtype.
+  std::array<float, kNumDTypes> cost_ns{};
   Domain domain = {};
   /// The inputs must have one shape: the ops that are gradients of others.
   bool same_shape = false;
@@ -174,6 +176,14 @@ bool BinaryLoopOf(const void* x, int64_t x_step, const void* y, int64_t y_step, 
   return true;
 }
 
+template <typename Op, typename T>
+constexpr float CostOf() {
+  if constexpr (requires { Op::kCost; }) {
+    return Op::kCost / (requires { Op::kFloatLoop; } && std::is_same_v<T, float> ? 4 : 1);
+  }
+  return 0.06f * sizeof(T);
+}
+
 template <typename Op, typename Info, typename... Ts>
 Info Describe(TypeList<Ts...>) {
   Info info{.name = Op::kName, .types = {kDTypeOf<Ts>...}};
@@ -182,7 +192,7 @@ Info Describe(TypeList<Ts...>) {
   }
   if constexpr (requires { &Op::Grad; }) info.grad = Op::Grad;
   if constexpr (requires { Op::kError; }) info.error = Op::kError;
-  if constexpr (requires { Op::kCost; }) info.cost_ns = Op::kCost;
+  ((info.cost_ns[static_cast<int>(kDTypeOf<Ts>)] = CostOf<Op, Ts>()), ...);
   if constexpr (requires { Op::kDomain; }) info.domain = Op::kDomain;
   if constexpr (requires { Op::kSameShape; }) info.same_shape = true;
   if constexpr (std::is_same_v<Info, UnaryInfo>) {

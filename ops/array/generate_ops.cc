@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 
+#include "core/base/interruption.h"
+#include "core/base/parallel.h"
 #include "core/op/op_registry.h"
 #include "ops/arguments.h"
 #include "ops/array/array_ops.h"
@@ -131,17 +133,30 @@ Status OneHotKernel(KernelContext& ctx, int64_t axis_attr) {
   TENON_ASSIGN_OR_RETURN(const OneHotPlan plan, PlanOneHot(ctx, axis_attr));
   const int64_t depth = plan.depth, inner = plan.inner;
   TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.CreateOutput(0, plan.shape.dims()));
-  FillElements(ctx.input(3), out);
+  if (out->num_elements() == 0) return OkStatus();
   using IndexTypes = TypeList<uint8_t, int8_t, int32_t, int64_t>;
   return DispatchStatus(indices.dtype(), IndexTypes(), [&]<typename I>(I) {
-    const I* index = indices.data<I>();
-    for (int64_t i = 0; i < indices.num_elements(); ++i) {
-      if (i % kStepsBetweenLooks == 0 && Interrupted()) break;
-      const int64_t at = static_cast<int64_t>(index[i]);
-      if (at < 0 || at >= depth) continue;
-      const int64_t place = (i / inner * depth + at) * inner + i % inner;
-      CopyElements(on, 0, out, place, 1);
-    }
+    const I* const index = indices.data<I>();
+    DispatchElement(out->dtype(), [&]<typename T>(T) {
+      const T& one = *static_cast<const T*>(on.raw_data());
+      const T& other = *static_cast<const T*>(ctx.input(3).raw_data());
+      T* const values = static_cast<T*>(out->raw_data());
+      const int64_t size = depth * inner;
+      // Each part is filled while it is in a cache.
+      const double cost =
+          0.1 * static_cast<double>(size * sizeof(T)) + 2 * static_cast<double>(inner);
+      ParallelFor(indices.num_elements() / inner, cost, [&](int64_t begin, int64_t end) {
+        for (int64_t o = begin; o < end; ++o) {
+          if (o % kStepsBetweenLooks == 0 && Interrupted()) return;
+          T* const part = values + o * size;
+          std::fill_n(part, size, other);
+          for (int64_t i = 0; i < inner; ++i) {
+            const auto at = static_cast<int64_t>(index[o * inner + i]);
+            if (at >= 0 && at < depth) part[at * inner + i] = one;
+          }
+        }
+      });
+    });
   });
 }
 

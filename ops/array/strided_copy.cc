@@ -7,6 +7,7 @@
 #include "core/base/parallel.h"
 #include "ops/arguments.h"
 #include "ops/elements.h"
+#include "ops/maths.h"
 
 namespace tenon {
 namespace {
@@ -20,6 +21,9 @@ void CopyLine(const T* from, T* to, const Axis& a) {
     std::copy(from, from + a.size, to);
   } else if (a.from == 0 && a.to == 1) {
     std::fill_n(to, a.size, *from);
+  } else if (a.from == -1 && a.to == 1 && std::is_trivially_copyable_v<T>) {
+    TENON_SIMD
+    for (int64_t i = 0; i < a.size; ++i) to[i] = from[-i];
   } else {
     for (int64_t i = 0; i < a.size; ++i) to[i * a.to] = from[i * a.from];
   }

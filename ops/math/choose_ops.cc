@@ -10,30 +10,63 @@
 namespace tenon {
 namespace {
 
+constexpr double kChooseNs = 0.3;
+
+/// out[i] = c[i] ? t[i * t_step] : e[i * e_step]. Without a branch, which would be foretold wrongly
+/// as often as the condition changes.
+template <typename T>
+void ChooseLine(const bool* c, const T* t, int64_t t_step, const T* e, int64_t e_step, T* out,
+                int64_t n) {
+  if constexpr (!std::is_trivially_copyable_v<T>) {
+    for (int64_t i = 0; i < n; ++i) out[i] = c[i] ? t[i * t_step] : e[i * e_step];
+  } else if (t_step == 1 && e_step == 1) {
+    TENON_SIMD
+    for (int64_t i = 0; i < n; ++i) {
+      const T a = t[i], b = e[i];
+      out[i] = c[i] ? a : b;
+    }
+  } else if (t_step == 1) {
+    const T b = *e;
+    TENON_SIMD
+    for (int64_t i = 0; i < n; ++i) {
+      const T a = t[i];
+      out[i] = c[i] ? a : b;
+    }
+  } else {
+    const T a = *t;
+    TENON_SIMD
+    for (int64_t i = 0; i < n; ++i) {
+      const T b = e[i * e_step];
+      out[i] = c[i] ? a : b;
+    }
+  }
+}
+
 /// out = condition ? t : e, broadcast, where the condition counts as of `condition_shape`.
 Status Choose(KernelContext& ctx, const Shape& condition_shape) {
   const Tensor &t = ctx.input(1), &e = ctx.input(2);
   TENON_ASSIGN_OR_RETURN(const BroadcastPlan plan,
                          PlanBroadcast({&condition_shape, &t.shape(), &e.shape()}));
-  TENON_ASSIGN_OR_RETURN(Tensor * y, ctx.AllocateOutput(0, plan.shape));
   const bool* condition = ctx.input(0).data<bool>();
+  const void *const then = t.raw_data(), *const otherwise = e.raw_data();
+  // In the memory of a value of its size, no element of which is read after it was written.
+  const bool first = t.shape() == plan.shape && t.HasOneReference();
+  TENON_ASSIGN_OR_RETURN(Tensor * y, ctx.ForwardOrAllocate(first ? 1 : 2, 0, plan.shape));
   const BroadcastPlan::Dim& inner = plan.inner();
-  DispatchElement(t.dtype(), [&]<typename T>(T) {
-    const T* a = static_cast<const T*>(t.raw_data());
-    const T* b = static_cast<const T*>(e.raw_data());
+  DispatchElement(y->dtype(), [&]<typename T>(T) {
+    const T* a = static_cast<const T*>(then);
+    const T* b = static_cast<const T*>(otherwise);
     T* out = static_cast<T*>(y->raw_data());
     const int64_t cs = inner.strides[0], as = inner.strides[1], bs = inner.strides[2];
-    ForEachRun(plan, 0.5, [&](const int64_t* from, int64_t begin, int64_t n) {
+    ForEachRun(plan, kChooseNs, [&](const int64_t* from, int64_t begin, int64_t n) {
       const bool* c = condition + from[0];
       const T *p = a + from[1], *q = b + from[2];
       if (cs == 0) {
         const T* chosen = *c ? p : q;
         const int64_t step = *c ? as : bs;
         for (int64_t i = 0; i < n; ++i) out[begin + i] = chosen[i * step];
-      } else if (as == 1 && bs == 1) {
-        for (int64_t i = 0; i < n; ++i) out[begin + i] = c[i] ? p[i] : q[i];
       } else {
-        for (int64_t i = 0; i < n; ++i) out[begin + i] = c[i] ? p[i * as] : q[i * bs];
+        ChooseLine(c, p, as, q, bs, out + begin, n);
       }
     });
   });
@@ -89,7 +122,7 @@ Status ClipKernel(KernelContext& ctx, const Tensor& t) {
     const T* x = static_cast<const T*>(in);
     const T *low = ctx.input(1).data<T>(), *high = ctx.input(2).data<T>();
     T* out = y->data<T>();
-    ForEachRun(plan, 0.5, [&](const int64_t* from, int64_t begin, int64_t n) {
+    ForEachRun(plan, kChooseNs, [&](const int64_t* from, int64_t begin, int64_t n) {
       const T *a = x + from[0], *lo = low + from[1], *hi = high + from[2];
       TENON_SIMD
       for (int64_t i = 0; i < n; ++i) {

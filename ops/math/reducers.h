@@ -95,12 +95,18 @@ struct NormReducer {
   }
 };
 
+/// The result for an element alone.
+template <typename R>
+TENON_HD typename R::Acc OfElement(auto x) {
+  const auto element = static_cast<typename R::Acc>(x);
+  if constexpr (requires { R::Of(element); }) return R::Of(element);
+  return element;
+}
+
 /// `acc` and an element.
 template <typename R>
-TENON_HD auto WithElement(typename R::Acc acc, auto x) {
-  const auto element = static_cast<typename R::Acc>(x);
-  if constexpr (requires { R::Of(element); }) return R::Merge(acc, R::Of(element));
-  return R::Merge(acc, element);
+TENON_HD typename R::Acc WithElement(typename R::Acc acc, auto x) {
+  return R::Merge(acc, OfElement<R>(x));
 }
 
 }  // namespace tenon

@@ -9,6 +9,7 @@
 #include "core/memory/counted_memory.h"
 #include "core/op/op_registry.h"
 #include "ops/math/reducers.h"
+#include "ops/math/vector_reductions.h"
 
 namespace tenon {
 namespace {
@@ -19,11 +20,27 @@ constexpr int64_t kLanes = 16;
 constexpr int64_t kPiece = 1 << 15;
 /// Columns that are reduced together.
 constexpr int64_t kColumnBlock = 64;
-constexpr double kReduceNs = 0.3;
+constexpr double kReduceNs = 0.15;
+/// Rows of a block of columns that are reduced together; these are merged.
+constexpr int64_t kRowPiece = 2048;
+
+template <typename R, typename T>
+inline constexpr bool kIsSum = std::is_floating_point_v<T> && (std::is_same_v<R, SumReducer<T>> ||
+                                                               std::is_same_v<R, MeanReducer<T>>);
+
+template <typename R, typename T>
+typename R::Acc OfFour(T a, T b, T c, T d) {
+  return R::Merge(R::Merge(OfElement<R>(a), OfElement<R>(b)),
+                  R::Merge(OfElement<R>(c), OfElement<R>(d)));
+}
 
 template <typename R, typename T>
 typename R::Acc ReducePiece(const T* x, int64_t n) {
   using Acc = typename R::Acc;
+  if constexpr (kIsSum<R, T>) return VectorSum(x, n);
+  if constexpr (std::is_same_v<R, MaxReducer<T>> && std::is_floating_point_v<T>) {
+    return VectorMax(x, n);
+  }
   if (n < 2 * kLanes) {
     Acc acc = R::Start();
     for (int64_t i = 0; i < n; ++i) acc = WithElement<R>(acc, x[i]);
@@ -68,6 +85,11 @@ void ReduceRows(const ReductionPlan& plan, const T* in, T* out) {
   ParallelFor(plan.num_kept, cost, [&](int64_t begin, int64_t end) {
     OffsetWalk kept(plan.kept.data(), plan.kept.size(), begin);
     for (int64_t o = begin; o < end; ++o, kept.Next()) {
+      if (runs == 1) {
+        const typename R::Acc acc = ReduceRun<R>(in + kept.offset(), run);
+        out[o] = static_cast<T>(R::Finish(acc, run));
+        continue;
+      }
       OffsetWalk reduced(plan.reduced.data(), outer, 0);
       typename R::Acc acc = ReduceRun<R>(in + kept.offset(), run);
       for (int64_t r = 1; r < runs; ++r) {
@@ -80,32 +102,77 @@ void ReduceRows(const ReductionPlan& plan, const T* in, T* out) {
   });
 }
 
+/// The elements `count` of the reduced axes from `first` on, of n columns beside each other.
+template <typename R, typename T>
+void ReduceColumnPiece(const ReductionPlan& plan, const T* in, int64_t first, int64_t count,
+                       int64_t n, typename R::Acc* acc) {
+  OffsetWalk reduced(plan.reduced.data(), plan.reduced.size(), first);
+  const auto next = [&] {
+    const T* const x = in + reduced.offset();
+    reduced.Next();
+    return x;
+  };
+  std::fill_n(acc, n, R::Start());
+  int64_t r = 0;
+  for (; r + 4 <= count; r += 4) {
+    const T *const a = next(), *const b = next(), *const c = next(), *const d = next();
+    TENON_SIMD
+    for (int64_t k = 0; k < n; ++k) {
+      acc[k] = R::Merge(acc[k], OfFour<R>(a[k], b[k], c[k], d[k]));
+    }
+  }
+  for (; r < count; ++r) {
+    const T* const x = next();
+    TENON_SIMD
+    for (int64_t k = 0; k < n; ++k) acc[k] = WithElement<R>(acc[k], x[k]);
+  }
+}
+
 /// Neighbouring input elements belong to neighbouring output elements.
 template <typename R, typename T>
 void ReduceColumns(const ReductionPlan& plan, const T* in, T* out) {
+  using Acc = typename R::Acc;
   const int64_t columns = plan.kept.back().size;
   const int64_t blocks = (columns + kColumnBlock - 1) / kColumnBlock;
-  const int64_t rows = plan.num_kept / columns;
+  const int64_t items = plan.num_kept / columns * blocks;
+  // Whatever the number of threads, as with long runs.
+  const int64_t pieces = (plan.num_reduced + kRowPiece - 1) / kRowPiece;
+  const int64_t width = std::min(columns, kColumnBlock);
+  CountedVector<std::array<Acc, 1>> parts(pieces == 1 ? 0 : items * pieces * width);
+  const auto finish = [&](int64_t item, const Acc* acc) {
+    const int64_t first = item % blocks * kColumnBlock, n = std::min(width, columns - first);
+    T* const y = out + item / blocks * columns + first;
+    for (int64_t k = 0; k < n; ++k) y[k] = static_cast<T>(R::Finish(acc[k], plan.num_reduced));
+  };
   const double cost =
-      kReduceNs * static_cast<double>(plan.num_reduced * std::min(columns, kColumnBlock));
-  ParallelFor(rows * blocks, cost, [&](int64_t begin, int64_t end) {
-    for (int64_t item = begin; item < end; ++item) {
-      const int64_t row = item / blocks, first = item % blocks * kColumnBlock;
-      const int64_t n = std::min(kColumnBlock, columns - first);
-      const OffsetWalk kept(plan.kept.data(), plan.kept.size() - 1, row);
-      OffsetWalk reduced(plan.reduced.data(), plan.reduced.size(), 0);
-      typename R::Acc acc[kColumnBlock];
-      std::fill_n(acc, n, R::Start());
-      for (int64_t r = 0; r < plan.num_reduced; ++r, reduced.Next()) {
-        if (r % kStepsBetweenLooks == 0 && Interrupted()) return;
-        const T* x = in + kept.offset() + reduced.offset() + first;
-        TENON_SIMD
-        for (int64_t k = 0; k < n; ++k) acc[k] = WithElement<R>(acc[k], x[k]);
+      kReduceNs * static_cast<double>(std::min(plan.num_reduced, kRowPiece) * width);
+  ParallelFor(items * pieces, cost, [&](int64_t begin, int64_t end) {
+    Acc acc[kColumnBlock];
+    for (int64_t i = begin; i < end && !Interrupted(); ++i) {
+      const int64_t item = i / pieces, done = i % pieces * kRowPiece;
+      const int64_t first = item % blocks * kColumnBlock;
+      const OffsetWalk kept(plan.kept.data(), plan.kept.size() - 1, item / blocks);
+      ReduceColumnPiece<R>(plan, in + kept.offset() + first, done,
+                           std::min(kRowPiece, plan.num_reduced - done),
+                           std::min(width, columns - first), acc);
+      if (pieces == 1) {
+        finish(item, acc);
+      } else {
+        const int64_t n = std::min(width, columns - first);
+        for (int64_t k = 0; k < n; ++k) parts[i * width + k][0] = acc[k];
       }
-      T* y = out + row * columns + first;
-      for (int64_t k = 0; k < n; ++k) y[k] = static_cast<T>(R::Finish(acc[k], plan.num_reduced));
     }
   });
+  if (pieces == 1 || Interrupted()) return;
+  for (int64_t item = 0; item < items; ++item) {
+    const int64_t n = std::min(width, columns - item % blocks * kColumnBlock);
+    Acc acc[kColumnBlock];
+    std::fill_n(acc, n, R::Start());
+    for (int64_t i = item * pieces; i < (item + 1) * pieces; ++i) {
+      for (int64_t k = 0; k < n; ++k) acc[k] = R::Merge(acc[k], parts[i * width + k][0]);
+    }
+    finish(item, acc);
+  }
 }
 
 /// For a dtype of `types`.

@@ -19,7 +19,7 @@ namespace {
 using BatchNormTypes = TypeList<float, Half, BFloat16>;
 
 /// Guess of what an element costs.
-constexpr double kElementNs = 0.5;
+constexpr double kElementNs = 0.2;
 /// Elements of a channel that are added up in float; the sums of these in double.
 constexpr int64_t kFloatSum = 512;
 /// Elements that are still in a cache when they are read again, and the rows that are read at once

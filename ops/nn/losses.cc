@@ -31,7 +31,7 @@ void ReadRow(const Tensor& t, int64_t row, C* out, int64_t n) {
 /// its maximum. `x` becomes the backprop.
 template <typename C>
 C CrossEntropyRow(C* x, const C* labels, C* scratch, int64_t n) {
-  const C max = RowMax(x, n);
+  const C max = VectorMax(x, n);
   const C sum = RowExp(x, max, scratch, n);
   const C log_sum = std::log(sum), scale = C(1) / sum;
   double loss = 0;
@@ -80,7 +80,7 @@ void SparseRows(const Tensor& logits, const IndexVector& labels, Tensor* loss, T
     for (int64_t r = begin; r < end; ++r) {
       const int64_t label = labels[r];
       ReadRow<T>(logits, r, x, n);
-      const C max = RowMax(x, n), sum = RowExp(x, max, e, n), scale = 1 / sum;
+      const C max = VectorMax(x, n), sum = RowExp(x, max, e, n), scale = 1 / sum;
       loss->data<T>()[r] = static_cast<T>(std::log(sum) - (x[label] - max));
       T* out = backprop->data<T>() + r * n;
       for (int64_t i = 0; i < n; ++i) out[i] = static_cast<T>(e[i] * scale - C(i == label));

@@ -38,7 +38,7 @@ struct CrossEntropyRow {
   __device__ void operator()(int64_t r) const {
     using C = ComputeType<T>;
     const auto read = [this, r](int64_t i) { return logits.At(r, i); };
-    const C max = RowMax<kThreads>(read, n);
+    const C max = VectorMax<kThreads>(read, n);
     const C sum = RowExpSum<kThreads>(read, n, max);
     const C log_sum = std::log(sum), scale = C(1) / sum;
     double part = 0;
@@ -83,7 +83,7 @@ struct SparseCrossEntropyRow {
     using C = ComputeType<T>;
     const T* in = logits + r * n;
     const auto read = [in](int64_t i) { return Widen(in[i]); };
-    const C max = RowMax<kThreads>(read, n);
+    const C max = VectorMax<kThreads>(read, n);
     const C sum = RowExpSum<kThreads>(read, n, max);
     const C scale = C(1) / sum;
     const int64_t label = labels[r];

@@ -5,6 +5,7 @@
 #include "core/memory/counted_memory.h"
 #include "core/op/op_registry.h"
 #include "ops/composition.h"
+#include "ops/math/vector_reductions.h"
 #include "ops/maths.h"
 #include "ops/nn/nn_ops.h"
 
@@ -15,17 +16,28 @@ using LrnTypes = TypeList<float, Half, BFloat16>;
 
 /// What the attributes come to for a row of channels.
 struct Lrn : LrnAttrs {
-  /// sums[c] = the sum of what is at most radius away from terms[c].
+  /// sums[c] = the sum of what is at most radius away from terms[c]. Before and after the terms are
+  /// as many zeros.
   void AddNeighbours(const float* terms, int64_t n, float* sums) const {
-    std::fill_n(sums, n, 0.0f);
-    for (int64_t d = -radius; d <= radius; ++d) {
-      const int64_t end = std::min(n, n - d);
-      TENON_SIMD
-      for (int64_t c = std::max<int64_t>(0, -d); c < end; ++c) sums[c] += terms[c + d];
+    using Vector = vector_internal::Eight<float>::Type;
+    constexpr int64_t kLanes = vector_internal::kLanes;
+    int64_t c = 0;
+    for (; c + kLanes <= n; c += kLanes) {
+      Vector sum = {};
+      for (int64_t d = -radius; d <= radius; ++d) {
+        Vector term;
+        std::memcpy(&term, terms + c + d, sizeof(term));
+        sum += term;
+      }
+      std::memcpy(sums + c, &sum, sizeof(sum));
+    }
+    for (; c < n; ++c) {
+      sums[c] = 0;
+      for (int64_t d = -radius; d <= radius; ++d) sums[c] += terms[c + d];
     }
   }
 
-  /// norms[c] = what is raised to -beta. `squares` is overwritten.
+  /// norms[c] = what is raised to -beta. `squares`, with room as for AddNeighbours, is overwritten.
   void Norms(const float* x, int64_t n, float* squares, float* norms) const {
     for (int64_t c = 0; c < n; ++c) squares[c] = x[c] * x[c];
     AddNeighbours(squares, n, norms);
@@ -45,14 +57,15 @@ struct Lrn : LrnAttrs {
     for (int64_t c = 0; c < n; ++c) powers[c] = std::pow(norms[c], -beta);
   }
 
-  /// fn(first element, n) for each row, in parallel.
+  /// fn(first element, n, buffer) for each row, in parallel. The buffer has room for so many rows,
+  /// and for twice the radius; what is not written is 0.
   template <typename Fn>
   void ForEachRow(const Tensor& x, int buffers, Fn fn) const {
     const int64_t n = x.dim(3);
     if (x.num_elements() == 0) return;
-    const double cost = static_cast<double>(n) * (10 + 0.2 * static_cast<double>(radius));
+    const double cost = static_cast<double>(n) * (2 + 0.1 * static_cast<double>(radius));
     ParallelFor(x.num_elements() / n, cost, [&](int64_t begin, int64_t end) {
-      CountedVector<float> buffer(buffers * n);
+      CountedVector<float> buffer(buffers * n + 2 * radius);
       for (int64_t r = begin; r < end; ++r) fn(r * n, n, buffer.data());
     });
   }
@@ -64,8 +77,9 @@ Status LrnKernel(KernelContext& ctx, int64_t radius, float bias, float alpha, fl
   const Lrn lrn{attrs};
   TENON_ASSIGN_OR_RETURN(Tensor * y, ctx.AllocateOutput(0, x.shape()));
   Dispatch(x.dtype(), LrnTypes(), [&]<typename T>(T) {
-    lrn.ForEachRow(x, 3, [&](int64_t first, int64_t n, float* buffer) {
-      float *const row = buffer, *const squares = row + n, *const norms = squares + n;
+    lrn.ForEachRow(x, 3, [&, radius = attrs.radius](int64_t first, int64_t n, float* buffer) {
+      float *const row = buffer, *const squares = row + n + radius;
+      float* const norms = squares + n + radius;
       std::copy_n(x.data<T>() + first, n, row);
       lrn.Norms(row, n, squares, norms);
       lrn.Powers(norms, n, squares);
@@ -84,8 +98,9 @@ Status LrnGradKernel(KernelContext& ctx, int64_t radius, float bias, float alpha
   TENON_RETURN_IF_ERROR(CheckLrnGrad(ctx));
   TENON_ASSIGN_OR_RETURN(Tensor * dx, ctx.AllocateOutput(0, x.shape()));
   Dispatch(x.dtype(), LrnTypes(), [&]<typename T>(T) {
-    lrn.ForEachRow(x, 4, [&](int64_t first, int64_t n, float* buffer) {
-      float *const row = buffer, *const terms = row + n, *const norms = terms + n;
+    lrn.ForEachRow(x, 4, [&, radius = attrs.radius](int64_t first, int64_t n, float* buffer) {
+      float *const row = buffer, *const terms = row + n + radius;
+      float* const norms = terms + n + radius;
       float* const sums = norms + n;
       const T *const grad = dy.data<T>() + first, *const result = y.data<T>() + first;
       std::copy_n(x.data<T>() + first, n, row);

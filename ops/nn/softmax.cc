@@ -13,7 +13,7 @@ constexpr double kExpNs = 1.5;
 
 template <typename C>
 void SoftmaxRow(const C* x, C* y, int64_t n) {
-  const C sum = RowExp(x, RowMax(x, n), y, n);
+  const C sum = RowExp(x, VectorMax(x, n), y, n);
   const C scale = C(1) / sum;
   TENON_SIMD
   for (int64_t i = 0; i < n; ++i) y[i] *= scale;
@@ -22,7 +22,7 @@ void SoftmaxRow(const C* x, C* y, int64_t n) {
 /// `scratch` has room for n values.
 template <typename C>
 void LogSoftmaxRow(const C* x, C* y, int64_t n, C* scratch) {
-  const C max = RowMax(x, n);
+  const C max = VectorMax(x, n);
   const C log_sum = std::log(RowExp(x, max, scratch, n));
   TENON_SIMD
   for (int64_t i = 0; i < n; ++i) y[i] = x[i] - max - log_sum;

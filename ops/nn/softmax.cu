@@ -19,7 +19,7 @@ struct SoftmaxRow {
     using C = ComputeType<T>;
     const T* in = x + r * n;
     const auto read = [in](int64_t i) { return Widen(in[i]); };
-    const C max = RowMax<kThreads>(read, n);
+    const C max = VectorMax<kThreads>(read, n);
     const C sum = RowExpSum<kThreads>(read, n, max);
     const C log_sum = kLogarithm ? std::log(sum) : C(0), scale = C(1) / sum;
     for (int64_t i = threadIdx.x % kThreads; i < n; i += kThreads) {

@@ -43,7 +43,7 @@ struct MergeSum {
 
 /// The largest of x(0) .. x(n - 1), NaN if any is.
 template <int kThreads, typename Read>
-__device__ auto RowMax(const Read& x, int64_t n) {
+__device__ auto VectorMax(const Read& x, int64_t n) {
   using C = decltype(x(0));
   C max = -std::numeric_limits<C>::infinity();
   for (int64_t i = threadIdx.x % kThreads; i < n; i += kThreads) max = Larger(max, x(i));

@@ -7,19 +7,13 @@
 #include <type_traits>
 
 #include "ops/math/vector_maths.h"
+#include "ops/math/vector_reductions.h"
 #include "ops/maths.h"
 
 // The numerics that softmax and the losses share, for one row of C = float or double. Everything is
 // relative to the row's maximum, so that no exponential overflows.
 
 namespace tenon {
-
-template <typename C>
-C RowMax(const C* x, int64_t n) {
-  C m = x[0];
-  for (int64_t i = 1; i < n; ++i) m = x[i] > m || IsNan(x[i]) ? x[i] : m;
-  return m;
-}
 
 /// y[i] = exp(x[i] - shift); returns the sum. y may be x.
 template <typename C>
@@ -31,10 +25,7 @@ C RowExp(const C* x, C shift, C* y, int64_t n) {
   } else {
     for (int64_t i = 0; i < n; ++i) y[i] = std::exp(y[i]);
   }
-  double sum = 0;
-#pragma omp simd reduction(+ : sum)
-  for (int64_t i = 0; i < n; ++i) sum += y[i];
-  return static_cast<C>(sum);
+  return static_cast<C>(VectorSum(y, n));
 }
 
 }  // namespace tenon

@@ -8,9 +8,10 @@
 #include "ops/maths.h"
 
 // The C library's (glibc's) logf, sinf and cosf, step by step, for devices that have none of their
-// own with the same bits: normal values are made with them. After Szabolcs Nagy's and Wilco
-// Dijkstra's "Optimized Routines" (Arm), which glibc took over. For the arguments that
-// ops/random/draws.h makes, and equal to the library's in all of them: random_maths_test compares.
+// own with the same bits, and for vectors of the host: normal values are made with them. After
+// Szabolcs Nagy's and Wilco Dijkstra's "Optimized Routines" (Arm), which glibc took over. For the
+// arguments that ops/random/draws.h makes, and equal to the library's in all of them:
+// random_maths_test compares.
 
 namespace tenon::float_maths {
 

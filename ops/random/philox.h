@@ -41,6 +41,27 @@ class Philox {
     Skip(1);
     return block;
   }
+  /// The next kBatch blocks: word i of block b is words[i][b].
+  static constexpr int kBatch = 64;
+  using Batch = uint32_t[4][kBatch];
+  void NextBatch(Batch& words) {
+    for (int b = 0; b < kBatch; ++b) {
+      const uint64_t low = low_ + b, high = high_ + (low < low_ ? 1 : 0);
+      words[0][b] = static_cast<uint32_t>(low);
+      words[1][b] = static_cast<uint32_t>(low >> 32);
+      words[2][b] = static_cast<uint32_t>(high);
+      words[3][b] = static_cast<uint32_t>(high >> 32);
+    }
+    TENON_SIMD
+    for (int b = 0; b < kBatch; ++b) {
+      const Block block = Rounds({words[0][b], words[1][b], words[2][b], words[3][b]});
+      words[0][b] = block[0];
+      words[1][b] = block[1];
+      words[2][b] = block[2];
+      words[3][b] = block[3];
+    }
+    Skip(kBatch);
+  }
   /// Passes over `blocks` blocks.
   TENON_HD void Skip(uint64_t blocks) {
     low_ += blocks;
@@ -49,11 +70,13 @@ class Philox {
 
  private:
   TENON_HD Block Generate() const {
+    return Rounds({static_cast<uint32_t>(low_), static_cast<uint32_t>(low_ >> 32),
+                   static_cast<uint32_t>(high_), static_cast<uint32_t>(high_ >> 32)});
+  }
+  TENON_HD Block Rounds(Block c) const {
     constexpr uint32_t kMultiplier0 = 0xD2511F53, kMultiplier1 = 0xCD9E8D57;
     constexpr uint32_t kWeyl0 = 0x9E3779B9, kWeyl1 = 0xBB67AE85;
     constexpr int kRounds = 10;
-    Block c = {static_cast<uint32_t>(low_), static_cast<uint32_t>(low_ >> 32),
-               static_cast<uint32_t>(high_), static_cast<uint32_t>(high_ >> 32)};
     uint32_t k0 = static_cast<uint32_t>(key_), k1 = static_cast<uint32_t>(key_ >> 32);
     for (int round = 0; round < kRounds; ++round) {
       const uint64_t p0 = uint64_t{kMultiplier0} * c[0], p1 = uint64_t{kMultiplier1} * c[2];

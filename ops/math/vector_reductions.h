@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+// Sums and maxima of many numbers, in registers: where a loop over a few lanes is written out,
+// compilers take it apart and forget vectors.
+
+namespace tenon {
+
+namespace vector_internal {
+/// Eight numbers, and how many of these are on their way at once.
+template <typename T>
+struct Eight {
+  typedef T Type __attribute__((vector_size(8 * sizeof(T))));  // NOLINT
+};
+inline constexpr int kLanes = 8, kVectors = 4;
+}  // namespace vector_internal
+
+/// The sum of n floats or doubles, kept in double, in an order that n alone decides.
+template <typename T>
+double VectorSum(const T* x, int64_t n) {
+  using vector_internal::kLanes, vector_internal::kVectors;
+  using Vector = typename vector_internal::Eight<T>::Type;
+  using Sums = typename vector_internal::Eight<double>::Type;
+  double sum = 0;
+  int64_t i = 0;
+  if (n >= kLanes) {
+    Sums sums[kVectors] = {};
+    const auto add = [&sums, x](int v, int64_t at) {
+      Vector values;
+      std::memcpy(&values, x + at, sizeof(values));
+      sums[v] += __builtin_convertvector(values, Sums);
+    };
+    for (; i + kVectors * kLanes <= n; i += kVectors * kLanes) {
+      add(0, i);
+      add(1, i + kLanes);
+      add(2, i + 2 * kLanes);
+      add(3, i + 3 * kLanes);
+    }
+    for (; i + kLanes <= n; i += kLanes) add(0, i);
+    const Sums all = (sums[0] + sums[1]) + (sums[2] + sums[3]);
+    sum = ((all[0] + all[4]) + (all[2] + all[6])) + ((all[1] + all[5]) + (all[3] + all[7]));
+  }
+  for (; i < n; ++i) sum += static_cast<double>(x[i]);
+  return sum;
+}
+
+/// The largest of n >= 1 floats or doubles; NaN when there is one.
+template <typename T>
+T VectorMax(const T* x, int64_t n) {
+  using vector_internal::kLanes, vector_internal::kVectors;
+  using Vector = typename vector_internal::Eight<T>::Type;
+  const auto larger = [](T a, T b) { return b > a || b != b ? b : a; };
+  T most = x[0];
+  int64_t i = 1;
+  if (n >= kLanes) {
+    Vector first;
+    std::memcpy(&first, x, sizeof(first));
+    Vector maxima[kVectors] = {first, first, first, first};
+    const auto enlarge = [](Vector& a, const Vector& b) { a = ((b > a) | (b != b)) ? b : a; };
+    const auto merge = [&](int v, int64_t at) {
+      Vector values;
+      std::memcpy(&values, x + at, sizeof(values));
+      enlarge(maxima[v], values);
+    };
+    for (i = 0; i + kVectors * kLanes <= n; i += kVectors * kLanes) {
+      merge(0, i);
+      merge(1, i + kLanes);
+      merge(2, i + 2 * kLanes);
+      merge(3, i + 3 * kLanes);
+    }
+    for (; i + kLanes <= n; i += kLanes) merge(0, i);
+    enlarge(maxima[0], maxima[1]);
+    enlarge(maxima[2], maxima[3]);
+    enlarge(maxima[0], maxima[2]);
+    Vector& all = maxima[0];
+    enlarge(all, __builtin_shufflevector(all, all, 4, 5, 6, 7, 0, 1, 2, 3));
+    enlarge(all, __builtin_shufflevector(all, all, 2, 3, 0, 1, 6, 7, 4, 5));
+    most = larger(all[0], all[1]);
+  }
+  for (; i < n; ++i) most = larger(most, x[i]);
+  return most;
+}
+
+}  // namespace tenon
