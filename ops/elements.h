@@ -48,6 +48,26 @@ inline char* ElementAt(Tensor& t, int64_t i) {
 /// Elements from which on it is worth a look whether the kernel was interrupted meanwhile.
 inline constexpr int64_t kLongCopy = 1 << 22;
 
+/// Copies the runs of `width` elements from `begin` to before `end`: run i from the element that
+/// `from_of(i)` names, to where it is when all lie one after the other.
+template <typename FromOf>
+void CopyRuns(const Tensor& from, FromOf from_of, int64_t width, int64_t begin, int64_t end,
+              Tensor* to) {
+  DispatchElement(from.dtype(), [&]<typename T>(T) {
+    const T* const source = static_cast<const T*>(from.raw_data());
+    T* const target = static_cast<T*>(to->raw_data());
+    for (int64_t i = begin; i < end; ++i) {
+      if (i % kStepsBetweenLooks == 0 && Interrupted()) return;
+      const T* const run = source + from_of(i);
+      if (width == 1) {
+        target[i] = *run;
+      } else {
+        std::copy_n(run, width, target + i * width);
+      }
+    }
+  });
+}
+
 /// Copies `count` consecutive elements of `type`; the ranges do not overlap. A long copy stops when
 /// the kernel is interrupted.
 inline void CopyElements(DType type, const void* from, void* to, int64_t count) {

@@ -164,12 +164,17 @@ StatusOr<Tensor> GatherSlices(const Tensor& params, const Tensor& indices, int a
   TENON_ASSIGN_OR_RETURN(const IndexVector rows, ReadIndices(indices, "indices", plan.limit));
   const int64_t inner = plan.inner, count = plan.count;
   const double cost_ns = 2 + 0.1 * static_cast<double>(inner * StrideOf(params.dtype()));
-  ParallelFor(out.num_elements() / inner, cost_ns, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const int64_t place = i / count;
-      const int64_t row = rows[place / plan.outer * count + i % count];
-      CopyElements(params, (place * plan.limit + row) * inner, &out, i * inner, inner);
+  const int64_t runs = out.num_elements() / inner;
+  ParallelFor(runs, cost_ns, [&](int64_t begin, int64_t end) {
+    if (runs == count) {  // without divisions
+      return CopyRuns(
+          params, [&](int64_t i) { return rows[i] * inner; }, inner, begin, end, &out);
     }
+    const auto from = [&](int64_t i) {
+      const int64_t place = i / count;
+      return (place * plan.limit + rows[place / plan.outer * count + i % count]) * inner;
+    };
+    CopyRuns(params, from, inner, begin, end, &out);
   });
   return out;
 }

@@ -99,7 +99,8 @@ Status LinSpaceKernel(KernelContext& ctx) {
     const C start = C(ctx.input(0).scalar<T>()), stop = C(ctx.input(1).scalar<T>());
     const C step = n > 1 ? (stop - start) / C(n - 1) : C(0);
     T* values = out->data<T>();
-    SerialFor(n, 2, [&](int64_t begin, int64_t end) {
+    ParallelFor(n, 0.5, [=](int64_t begin, int64_t end) {
+      TENON_SIMD
       for (int64_t i = begin; i < end; ++i) values[i] = T(start + step * C(i));
     });
     // Exactly, whatever the rounding of the step.

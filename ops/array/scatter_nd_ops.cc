@@ -93,11 +93,12 @@ StatusOr<Tensor> GatherTuples(const Tensor& params, const Tensor& indices) {
   TENON_ASSIGN_OR_RETURN(const Shape shape, Shape::Create(dims));
   TENON_ASSIGN_OR_RETURN(Tensor out, Tensor::Allocate(CpuAllocator(), params.dtype(), shape));
   if (out.num_elements() == 0) return out;
-  for (int64_t i = 0; i < tuples.count; ++i) {
-    if (i % kStepsBetweenLooks == 0 && Interrupted()) break;
-    const int64_t row = tuples.rows.empty() ? 0 : tuples.rows[i];
-    CopyElements(params, row * tuples.width, &out, i * tuples.width, tuples.width);
-  }
+  const int64_t width = tuples.width;
+  const double cost_ns = 2 + 0.1 * static_cast<double>(width * StrideOf(params.dtype()));
+  ParallelFor(tuples.count, cost_ns, [&](int64_t begin, int64_t end) {
+    const auto from = [&](int64_t i) { return tuples.rows.empty() ? 0 : tuples.rows[i] * width; };
+    CopyRuns(params, from, width, begin, end, &out);
+  });
   return out;
 }
 

@@ -15,9 +15,12 @@ namespace {
 using Axis = CopyAxis;
 using Axes = CopyAxes;
 
+/// A call takes longer than copying so few elements.
+constexpr int64_t kShortLine = 4;
+
 template <typename T>
 void CopyLine(const T* from, T* to, const Axis& a) {
-  if (a.from == 1 && a.to == 1) {
+  if (a.from == 1 && a.to == 1 && a.size > kShortLine) {
     std::copy(from, from + a.size, to);
   } else if (a.from == 0 && a.to == 1) {
     std::fill_n(to, a.size, *from);

@@ -10,26 +10,35 @@ namespace {
 
 Status WhereKernel(KernelContext& ctx, const Tensor& in) {
   if (in.rank() == 0) return InvalidArgument("the input must be at least a vector, found a scalar");
-  CountedVector<int64_t> found;
-  TENON_RETURN_IF_ERROR(DispatchStatus(in.dtype(), PlainTypes(), [&]<typename T>(T) {
-    const T* values = in.data<T>();
-    for (int64_t i = 0; i < in.num_elements(); ++i) {
-      if (i % kStepsBetweenLooks == 0 && Interrupted()) break;
-      if (ComputeType<T>(values[i]) != ComputeType<T>(0)) found.push_back(i);
-    }
-  }));
   const int rank = in.rank();
-  TENON_ASSIGN_OR_RETURN(Tensor * out,
-                         ctx.CreateOutput(0, {static_cast<int64_t>(found.size()), rank}));
-  const DimVector strides = StridesOf(in.shape().dims());
-  int64_t* at = out->data<int64_t>();
-  for (int64_t place : found) {
-    for (int d = 0; d < rank; ++d) {
-      *at++ = place / strides[d];
-      place %= strides[d];
+  const int64_t size = in.num_elements(), width = in.dim(rank - 1);
+  return DispatchStatus(in.dtype(), PlainTypes(), [&]<typename T>(T) -> Status {
+    const T* const values = in.data<T>();
+    const auto is_true = [values](int64_t i) {
+      return ComputeType<T>(values[i]) != ComputeType<T>(0) ? 1 : 0;
+    };
+    int64_t count = 0;
+#pragma omp simd reduction(+ : count)
+    for (int64_t i = 0; i < size; ++i) count += is_true(i);
+    TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.CreateOutput(0, {count, rank}));
+    int64_t* to = out->data<int64_t>();
+    int64_t* const end = to + count * rank;
+    DimVector at(rank, 0);  // the row's coordinates
+    for (int64_t row = 0; row * width < size; ++row) {
+      if (row % kStepsBetweenLooks == 0 && Interrupted()) break;
+      // Each element writes its place, which the next one overwrites unless it counts: a branch
+      // would be foretold wrongly as often as values change.
+      for (int64_t i = 0; i < width && to != end; ++i) {
+        for (int d = 0; d < rank - 1; ++d) to[d] = at[d];
+        to[rank - 1] = i;
+        to += is_true(row * width + i) * rank;
+      }
+      for (int d = rank - 2; d >= 0 && ++at[d] == in.dim(d); --d) at[d] = 0;
     }
-  }
-  return OkStatus();
+    // What is written meanwhile, as a variable may be, may have become false.
+    std::fill(to, end, 0);
+    return OkStatus();
+  });
 }
 
 Status WhereShape(ShapeContext& c) {

@@ -41,6 +41,9 @@ typename R::Acc ReducePiece(const T* x, int64_t n) {
   if constexpr (std::is_same_v<R, MaxReducer<T>> && std::is_floating_point_v<T>) {
     return VectorMax(x, n);
   }
+  if constexpr (std::is_same_v<R, MinReducer<T>> && std::is_floating_point_v<T>) {
+    return VectorMin(x, n);
+  }
   if (n < 2 * kLanes) {
     Acc acc = R::Start();
     for (int64_t i = 0; i < n; ++i) acc = WithElement<R>(acc, x[i]);

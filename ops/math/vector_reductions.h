@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <cstring>
 
-// Sums and maxima of many numbers, in registers: where a loop over a few lanes is written out,
+// Sums and extremes of many numbers, in registers: where a loop over a few lanes is written out,
 // compilers take it apart and forget vectors.
 
 namespace tenon {
@@ -47,23 +47,25 @@ double VectorSum(const T* x, int64_t n) {
   return sum;
 }
 
-/// The largest of n >= 1 floats or doubles; NaN when there is one.
-template <typename T>
-T VectorMax(const T* x, int64_t n) {
-  using vector_internal::kLanes, vector_internal::kVectors;
-  using Vector = typename vector_internal::Eight<T>::Type;
-  const auto larger = [](T a, T b) { return b > a || b != b ? b : a; };
+namespace vector_internal {
+/// The largest of n >= 1 numbers, or the smallest; NaN when there is one.
+template <bool kLargest, typename T>
+T Extreme(const T* x, int64_t n) {
+  using Vector = typename Eight<T>::Type;
+  const auto further = [](T a, T b) { return (kLargest ? b > a : b < a) || b != b ? b : a; };
   T most = x[0];
   int64_t i = 1;
   if (n >= kLanes) {
     Vector first;
     std::memcpy(&first, x, sizeof(first));
-    Vector maxima[kVectors] = {first, first, first, first};
-    const auto enlarge = [](Vector& a, const Vector& b) { a = ((b > a) | (b != b)) ? b : a; };
+    Vector extremes[kVectors] = {first, first, first, first};
+    const auto widen = [](Vector& a, const Vector& b) {
+      a = ((kLargest ? b > a : b < a) | (b != b)) ? b : a;
+    };
     const auto merge = [&](int v, int64_t at) {
       Vector values;
       std::memcpy(&values, x + at, sizeof(values));
-      enlarge(maxima[v], values);
+      widen(extremes[v], values);
     };
     for (i = 0; i + kVectors * kLanes <= n; i += kVectors * kLanes) {
       merge(0, i);
@@ -72,16 +74,28 @@ T VectorMax(const T* x, int64_t n) {
       merge(3, i + 3 * kLanes);
     }
     for (; i + kLanes <= n; i += kLanes) merge(0, i);
-    enlarge(maxima[0], maxima[1]);
-    enlarge(maxima[2], maxima[3]);
-    enlarge(maxima[0], maxima[2]);
-    Vector& all = maxima[0];
-    enlarge(all, __builtin_shufflevector(all, all, 4, 5, 6, 7, 0, 1, 2, 3));
-    enlarge(all, __builtin_shufflevector(all, all, 2, 3, 0, 1, 6, 7, 4, 5));
-    most = larger(all[0], all[1]);
+    widen(extremes[0], extremes[1]);
+    widen(extremes[2], extremes[3]);
+    widen(extremes[0], extremes[2]);
+    Vector& all = extremes[0];
+    widen(all, __builtin_shufflevector(all, all, 4, 5, 6, 7, 0, 1, 2, 3));
+    widen(all, __builtin_shufflevector(all, all, 2, 3, 0, 1, 6, 7, 4, 5));
+    most = further(all[0], all[1]);
   }
-  for (; i < n; ++i) most = larger(most, x[i]);
+  for (; i < n; ++i) most = further(most, x[i]);
   return most;
+}
+}  // namespace vector_internal
+
+/// The largest of n >= 1 floats or doubles; NaN when there is one.
+template <typename T>
+T VectorMax(const T* x, int64_t n) {
+  return vector_internal::Extreme<true>(x, n);
+}
+/// The smallest.
+template <typename T>
+T VectorMin(const T* x, int64_t n) {
+  return vector_internal::Extreme<false>(x, n);
 }
 
 }  // namespace tenon

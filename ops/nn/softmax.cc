@@ -28,9 +28,39 @@ void LogSoftmaxRow(const C* x, C* y, int64_t n, C* scratch) {
   for (int64_t i = 0; i < n; ++i) y[i] = x[i] - max - log_sum;
 }
 
+/// Exponentials are made of so many floats at once, at least, where rows are shorter.
+constexpr int64_t kExponentials = 512;
+
+/// SoftmaxRow of each row, with the exponentials of all together.
+void ShortSoftmaxRows(const float* x, float* y, int64_t rows, int64_t n) {
+  for (int64_t r = 0; r < rows; ++r) {
+    const float* const in = x + r * n;
+    float* const out = y + r * n;
+    const float max = VectorMax(in, n);
+    for (int64_t i = 0; i < n; ++i) out[i] = in[i] - max;
+  }
+  VectorExp(y, y, rows * n);
+  for (int64_t r = 0; r < rows; ++r) {
+    float* const out = y + r * n;
+    const float scale = 1 / static_cast<float>(VectorSum(out, n));
+    for (int64_t i = 0; i < n; ++i) out[i] *= scale;
+  }
+}
+
 template <typename T>
 void Rows(bool logarithm, const T* x, T* y, int64_t rows, int64_t n) {
   using C = ComputeType<T>;
+  if constexpr (std::is_same_v<T, float>) {
+    if (!logarithm && n < kExponentials / 4) {
+      const int64_t together = kExponentials / n, groups = (rows + together - 1) / together;
+      const double cost = kExpNs * static_cast<double>(together * n);
+      return ParallelFor(groups, cost, [&](int64_t begin, int64_t end) {
+        for (int64_t r = begin * together; r < std::min(rows, end * together); r += together) {
+          ShortSoftmaxRows(x + r * n, y + r * n, std::min(together, rows - r), n);
+        }
+      });
+    }
+  }
   ParallelFor(rows, kExpNs * static_cast<double>(n) + 20, [&](int64_t begin, int64_t end) {
     CountedVector<C> scratch(std::is_same_v<C, T> && !logarithm ? 0 : n), wide(scratch.size());
     for (int64_t r = begin; r < end; ++r) {

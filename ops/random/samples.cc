@@ -46,7 +46,7 @@ void FillBatches(const Philox& place, double value_ns, absl::Span<T> out, Fill f
 }
 
 /// Guesses of what a value takes.
-constexpr double kWordNs = 1.5, kNormalNs = 4;
+constexpr double kWordNs = 1.5, kNormalNs = 4, kClassNs = 5;
 
 /// The values that `kDistribution` makes of one block after the other.
 template <auto kDistribution, typename T>
@@ -251,12 +251,16 @@ Status DrawClasses(KernelContext& ctx, Reserve reserve) {
   const int64_t rows = logits.dim(0), classes = logits.dim(1);
   TENON_ASSIGN_OR_RETURN(Tensor * out, ctx.CreateOutput(0, {rows, samples}));
   if (out->num_elements() == 0) return OkStatus();
-  TENON_ASSIGN_OR_RETURN(Philox place, reserve(rows, samples));
-  CountedVector<double> sums(classes);
-  return DispatchStatus(logits.dtype(), RealTypes(), [&]<typename T>(T) {
-    Philox::Block x{};
-    int64_t drawn = 0;
-    for (int64_t row = 0; row < rows; ++row) {
+  TENON_ASSIGN_OR_RETURN(const Philox place, reserve(rows, samples));
+  const double cost = kClassNs * static_cast<double>(classes) + 20 * static_cast<double>(samples);
+  const auto draw = [&]<typename T>(int64_t begin, int64_t end, T) {
+    CountedVector<double> sums(classes);
+    // Two draws are made of a block.
+    int64_t drawn = begin * samples;
+    Philox stream = place;
+    stream.Skip(drawn / 2);
+    Philox::Block x = drawn % 2 == 0 ? Philox::Block() : stream.Next();
+    for (int64_t row = begin; row < end; ++row) {
       const absl::Span<const T> line = logits.flat<T>().subspan(row * classes, classes);
       double highest = -std::numeric_limits<double>::max();
       for (const T& logit : line) {
@@ -271,13 +275,16 @@ Status DrawClasses(KernelContext& ctx, Reserve reserve) {
       }
       for (int64_t i = 0; i < samples; ++i, ++drawn) {
         if (drawn % kStepsBetweenLooks == 0 && Interrupted()) return;
-        if (drawn % 2 == 0) x = place.Next();
+        if (drawn % 2 == 0) x = stream.Next();
         const double wanted = UniformOf(x[drawn % 2 * 2], x[drawn % 2 * 2 + 1]) * sum;
         const int64_t found = std::upper_bound(sums.begin(), sums.end(), wanted) - sums.begin();
         Dispatch(out->dtype(), TypeList<int32_t, int64_t>(),
                  [&]<typename I>(I) { out->data<I>()[drawn] = static_cast<I>(found); });
       }
     }
+  };
+  return DispatchStatus(logits.dtype(), RealTypes(), [&]<typename T>(T zero) {
+    ParallelFor(rows, cost, [&](int64_t begin, int64_t end) { draw(begin, end, zero); });
   });
 }
 

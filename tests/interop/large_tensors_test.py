@@ -1,0 +1,138 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Tensors of more elements than a vector, a piece or a cache has: what kernels do in vectors, in pieces and on several threads, beside
+TensorFlow. Random numbers are the same bit for bit, and go on alike from step to step; the rest within rounding, NaN where TensorFlow
+has NaN."""
+from tensorflow_environment import Servers, main_with_tensorflow
+
+LENGTHS = (1, 4, 5, 63, 255, 256, 257, 1000, 4095, 100003, 300001)
+WIDTHS = (1, 3, 7, 8, 9, 15, 31, 32, 33, 64, 65, 100, 257, 5000)
+
+
+def random_numbers(tf):
+    found = {}
+    for n in LENGTHS:
+        for dtype in (tf.float32, tf.float64, tf.float16, tf.bfloat16):
+            for draw in (tf.random.uniform, tf.random.normal, tf.random.truncated_normal):
+                found[f"{draw.__name__} {n} {dtype.name}"] = draw([n], dtype=dtype, seed=n + 7)
+            for draw in (tf.random.stateless_uniform, tf.random.stateless_normal):
+                found[f"{draw.__name__} {n} {dtype.name}"] = draw([n], seed=[n, 3], dtype=dtype)
+        for dtype in (tf.int32, tf.int64):
+            found[f"between {n} {dtype.name}"] = tf.random.uniform([n], -5, 1000, dtype=dtype, seed=n)
+            found[f"any {n} {dtype.name}"] = tf.random.stateless_uniform([n], seed=[1, n], minval=None, maxval=None, dtype=dtype)
+    # Classes of more rows depend on TensorFlow's threads.
+    for rows, samples in ((1, 1), (1, 100), (7, 3)):
+        logits = tf.reshape(tf.cast(tf.range(rows * 10) * 7919 % 13, tf.float32), [rows, 10])
+        found[f"classes {rows} {samples}"] = tf.multinomial(logits, samples, seed=3)
+    # The counter's lower half ends within these.
+    generator = tf.constant([2**64 - 40, 5], tf.uint64)
+    found["over the counter"] = tf.raw_ops.StatelessRandomUniformV2(shape=[3000], key=tf.constant([7], tf.uint64), counter=generator, alg=1)
+    return found
+
+
+def rows_of(np, random, rows, width, dtype):
+    values = random.uniform(-9, 9, [rows, width]).astype(dtype)
+    values[random.randint(rows), random.randint(width)] = np.nan
+    values[random.randint(rows), random.randint(width)] = np.inf
+    values[random.randint(rows), random.randint(width)] = -np.inf
+    return values
+
+
+def of_rows(tf, x):
+    """What is computed of a matrix."""
+    found = {"softmax": tf.nn.softmax(x), "log_softmax": tf.nn.log_softmax(x), "reverse": tf.reverse(x, [1]), "reverse all": tf.reverse(x, [0, 1]),
+             "where": tf.where(x > 0, x, -x), "where row": tf.where_v2(x > 0, x, x[:1]), "where number": tf.where_v2(x > 0, tf.zeros([], x.dtype), x),
+             "where column": tf.raw_ops.SelectV2(condition=x[:, :1] > 0, t=x, e=x + x), "bias": tf.raw_ops.BiasAddGrad(out_backprop=x)}
+    for name in ("sum", "mean", "max", "min", "prod", "euclidean_norm"):
+        reduce = getattr(tf, "reduce_" + name, None) or getattr(tf.math, "reduce_" + name)
+        scaled = x / 9 if name == "prod" else x
+        for axis in (0, 1, None):
+            found[f"{name} {axis}"] = reduce(scaled, axis)
+        found[f"{name} of planes"] = reduce(tf.stack([scaled, scaled + 1]), [0, 2])
+    if x.dtype == tf.float32:
+        image = tf.reshape(x, [1, 1, -1, x.shape[1]])
+        for radius, beta in ((5, 0.5), (2, 0.75), (40, 1.0), (1, 0.6)):
+            found[f"lrn {radius}"], = [tf.nn.local_response_normalization(image, radius, 1.5, 0.1, beta)]
+            found[f"lrn gradient {radius}"], = tf.gradients(found[f"lrn {radius}"], image)
+        found["cross entropy"] = tf.nn.softmax_cross_entropy_with_logits_v2(labels=tf.nn.softmax(x[::-1]), logits=x)
+    return found
+
+
+def choices(tf):
+    """What picks elements, and gives them as they are."""
+    found = {}
+    for dims in ([100003], [1], [300, 7], [3, 50, 11, 5], [4, 0], [0], [70000, 1], [1, 2, 1]):
+        size = 1
+        for d in dims:
+            size *= d
+        values = tf.reshape(tf.range(size) * 7919 % 5 - 2, dims)
+        for dtype in (tf.float32, tf.float64, tf.int32, tf.int64, tf.uint8, tf.complex64, tf.bool):
+            x = tf.cast(values, dtype)
+            found[f"where {dims} {dtype.name}"] = tf.where(x)
+            found[f"mask {dims} {dtype.name}"] = tf.boolean_mask(x, values > 0)
+            found[f"reverse {dims} {dtype.name}"] = tf.reverse(x, [len(dims) - 1])
+        texts = tf.as_string(values)
+        found[f"texts {dims}"] = tf.boolean_mask(texts, values > 0)
+        found[f"slice {dims}"] = values[..., -3:]
+        if size > 0:
+            rows = tf.range(100003) * 7919 % dims[0]
+            for x in (values, texts):
+                found[f"gather {dims} {x.dtype.name}"] = tf.gather(x, tf.cast(rows[:100000 * dims[0] // size + 1], tf.int64))
+                few = rows[:100000 * dims[-1] // size + 1]
+                found[f"gather last {dims} {x.dtype.name}"] = tf.gather(x, few % dims[-1], axis=-1)
+                found[f"gather_nd {dims} {x.dtype.name}"] = tf.gather_nd(x, tf.expand_dims(few, 1))
+    return found
+
+
+def one_hots(tf):
+    found = {}
+    for indices, depth, axis in (([3, -1, 2, 9], 5, -1), (list(range(2000)), 700, -1), ([[1, 2], [0, 7]], 3, 0), ([[1, 2], [0, 7]], 3, 1),
+                                 ([list(range(300))] * 20, 290, 1), ([], 4, -1), ([1], 0, -1)):
+        for dtype in (tf.int32, tf.int64, tf.uint8):
+            chosen = tf.cast(tf.constant(indices, tf.int32), dtype)
+            for on, off in ((1.5, -2.0), (True, False), ("on", "off")):
+                found[f"one_hot {len(found)} {depth} {axis}"] = tf.one_hot(chosen, depth, on, off, axis)
+    return found
+
+
+def main():
+    import numpy as np
+    import tensorflow.compat.v1 as tf
+    tf.logging.set_verbosity(tf.logging.ERROR)
+    tf.disable_v2_behavior()
+    random = np.random.RandomState(1)
+    # Constants are folded by both; what is fed is not.
+    whole = tf.ConfigProto(graph_options=tf.GraphOptions(rewrite_options=dict(disable_meta_optimizer=True)))
+
+    with Servers({"worker": 1}) as servers:
+        def compare(found, feed, exact, steps=1):
+            with tf.Session(config=whole) as theirs, tf.Session(servers.target("worker"), config=whole) as ours:
+                for _ in range(steps):
+                    for name, a, b in zip(found, theirs.run(list(found.values()), feed), ours.run(list(found.values()), feed)):
+                        assert a.dtype == b.dtype and np.shape(a) == np.shape(b), f"{name}: {np.shape(b)}, wanted {np.shape(a)}"
+                        if exact or a.dtype == object or a.dtype == bool:
+                            assert a.tobytes() == b.tobytes() if a.dtype != object else (a == b).all(), f"{name} differs in {np.sum(a != b)}"
+                            continue
+                        assert (np.isnan(a) == np.isnan(b)).all(), f"{name}: NaN in other places"
+                        # TensorFlow adds up in float, and one after the other.
+                        assert np.allclose(a, b, rtol=2e-4, atol=2e-4 * np.nanmax(np.abs(a[np.isfinite(a)]), initial=1), equal_nan=True), \
+                            f"{name}: {np.nanmax(np.abs(a - b))} apart"
+
+        with tf.Graph().as_default():
+            compare(random_numbers(tf), {}, True, steps=2)
+        with tf.Graph().as_default():
+            compare({**one_hots(tf), **choices(tf)}, {}, True)
+        for width in WIDTHS:
+            for dtype in (np.float32, np.float64):
+                rows = 40000 // width + 3
+                with tf.Graph().as_default():
+                    x = tf.placeholder(dtype, [rows, width])
+                    found = of_rows(tf, x)
+                    compare(found, {x: random.uniform(-9, 9, [rows, width])}, False)
+                    # Whether a long product is 0 before it meets an infinity depends on the order.
+                    compare({k: v for k, v in found.items() if not k.startswith(("lrn", "cross", "prod"))},
+                            {x: rows_of(np, random, rows, width, dtype)}, False)
+
+
+if __name__ == "__main__":
+    main_with_tensorflow(main)
