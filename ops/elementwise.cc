@@ -18,11 +18,17 @@ class ElementwiseKernel : public Kernel {
   ElementwiseKernel(KernelConstruction& c, const Info& info)
       : Kernel(c),
         loop_(info.loops[static_cast<int>(BaseType(c.input_types()[0]))]),
-        cost_ns_(info.cost_ns[static_cast<int>(BaseType(c.input_types()[0]))]),
+        cost_ns_(CostOf(info, BaseType(c.input_types()[0]))),
         in_size_(StrideOf(BaseType(c.input_types()[0]))),
         out_size_(StrideOf(BaseType(c.output_types()[0]))) {}
 
  protected:
+  /// 16-bit floats are computed in float, there and back.
+  static double CostOf(const Info& info, DType dtype) {
+    const double cost = info.cost_ns[static_cast<int>(dtype)];
+    return dtype == DType::kHalf || dtype == DType::kBFloat16 ? std::max(cost, 0.4) : cost;
+  }
+
   const typename decltype(Info::loops)::value_type loop_;
   const double cost_ns_;
   const int64_t in_size_, out_size_;

@@ -165,16 +165,19 @@ StatusOr<Tensor> GatherSlices(const Tensor& params, const Tensor& indices, int a
   const int64_t inner = plan.inner, count = plan.count;
   const double cost_ns = 2 + 0.1 * static_cast<double>(inner * StrideOf(params.dtype()));
   const int64_t runs = out.num_elements() / inner;
+  const auto from = [&](int64_t i) {
+    const int64_t place = i / count;
+    return (place * plan.limit + rows[place / plan.outer * count + i % count]) * inner;
+  };
   ParallelFor(runs, cost_ns, [&](int64_t begin, int64_t end) {
-    if (runs == count) {  // without divisions
-      return CopyRuns(
+    if (inner > kLongCopy) {  // of which each can be interrupted
+      for (int64_t i = begin; i < end; ++i) CopyElements(params, from(i), &out, i * inner, inner);
+    } else if (runs == count) {  // without divisions
+      CopyRuns(
           params, [&](int64_t i) { return rows[i] * inner; }, inner, begin, end, &out);
+    } else {
+      CopyRuns(params, from, inner, begin, end, &out);
     }
-    const auto from = [&](int64_t i) {
-      const int64_t place = i / count;
-      return (place * plan.limit + rows[place / plan.outer * count + i % count]) * inner;
-    };
-    CopyRuns(params, from, inner, begin, end, &out);
   });
   return out;
 }

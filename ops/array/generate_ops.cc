@@ -129,6 +129,9 @@ StatusOr<int64_t> ReadDepth(const Tensor& t) {
   return depth;
 }
 
+/// What a part of OneHot's result has at most that is filled by itself.
+constexpr int64_t kPartBytes = 256 << 10;
+
 Status OneHotKernel(KernelContext& ctx, int64_t axis_attr) {
   const Tensor &indices = ctx.input(0), &on = ctx.input(2);
   TENON_ASSIGN_OR_RETURN(const OneHotPlan plan, PlanOneHot(ctx, axis_attr));
@@ -143,15 +146,18 @@ Status OneHotKernel(KernelContext& ctx, int64_t axis_attr) {
       const T& other = *static_cast<const T*>(ctx.input(3).raw_data());
       T* const values = static_cast<T*>(out->raw_data());
       const int64_t size = depth * inner;
-      // Each part is filled while it is in a cache.
+      const bool is_filled = size > kPartBytes / static_cast<int64_t>(sizeof(T));
+      if (is_filled) FillElements(ctx.input(3), out);
+      // A part is filled while it is in a cache, if it fits in one.
       const double cost =
           0.1 * static_cast<double>(size * sizeof(T)) + 2 * static_cast<double>(inner);
       ParallelFor(indices.num_elements() / inner, cost, [&](int64_t begin, int64_t end) {
         for (int64_t o = begin; o < end; ++o) {
           if (o % kStepsBetweenLooks == 0 && Interrupted()) return;
           T* const part = values + o * size;
-          std::fill_n(part, size, other);
+          if (!is_filled) std::fill_n(part, size, other);
           for (int64_t i = 0; i < inner; ++i) {
+            if ((i + 1) % kStepsBetweenLooks == 0 && Interrupted()) return;
             const auto at = static_cast<int64_t>(index[o * inner + i]);
             if (at >= 0 && at < depth) part[at * inner + i] = one;
           }

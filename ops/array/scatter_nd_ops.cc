@@ -95,9 +95,10 @@ StatusOr<Tensor> GatherTuples(const Tensor& params, const Tensor& indices) {
   if (out.num_elements() == 0) return out;
   const int64_t width = tuples.width;
   const double cost_ns = 2 + 0.1 * static_cast<double>(width * StrideOf(params.dtype()));
+  const auto from = [&](int64_t i) { return tuples.rows.empty() ? 0 : tuples.rows[i] * width; };
   ParallelFor(tuples.count, cost_ns, [&](int64_t begin, int64_t end) {
-    const auto from = [&](int64_t i) { return tuples.rows.empty() ? 0 : tuples.rows[i] * width; };
-    CopyRuns(params, from, width, begin, end, &out);
+    if (width <= kLongCopy) return CopyRuns(params, from, width, begin, end, &out);
+    for (int64_t i = begin; i < end; ++i) CopyElements(params, from(i), &out, i * width, width);
   });
   return out;
 }

@@ -20,6 +20,7 @@ TENON_HD T Remainder(T x, T y) {
 
 template <OpName kOpName, typename SomeTypes, typename MoreTypes = TypeList<>>
 struct Division : Elementwise<kOpName, SomeTypes, MoreTypes> {
+  static constexpr double kCost = 1;
   static constexpr std::string_view kError = "Integer division by zero";
   static constexpr Domain kDomain{0.6, 1.9};
   template <typename T>

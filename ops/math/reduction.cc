@@ -29,6 +29,15 @@ inline constexpr bool kIsSum = std::is_floating_point_v<T> && (std::is_same_v<R,
                                                                std::is_same_v<R, MeanReducer<T>>);
 
 template <typename R, typename T>
+inline constexpr bool kIsProduct = std::is_same_v<R, ProdReducer<T>>;
+
+/// Results that may leave the range of Acc, and come back into it, keep the order of the elements
+/// of a column, so that they are infinite where TensorFlow's are.
+template <typename R, typename T>
+inline constexpr bool kInOrder =
+    kIsProduct<R, T> || std::is_same_v<T, double> || std::is_same_v<T, std::complex<double>>;
+
+template <typename R, typename T>
 typename R::Acc OfFour(T a, T b, T c, T d) {
   return R::Merge(R::Merge(OfElement<R>(a), OfElement<R>(b)),
                   R::Merge(OfElement<R>(c), OfElement<R>(d)));
@@ -117,7 +126,7 @@ void ReduceColumnPiece(const ReductionPlan& plan, const T* in, int64_t first, in
   };
   std::fill_n(acc, n, R::Start());
   int64_t r = 0;
-  for (; r + 4 <= count; r += 4) {
+  for (; r + 4 <= count && !kInOrder<R, T>; r += 4) {
     const T *const a = next(), *const b = next(), *const c = next(), *const d = next();
     TENON_SIMD
     for (int64_t k = 0; k < n; ++k) {
@@ -139,7 +148,8 @@ void ReduceColumns(const ReductionPlan& plan, const T* in, T* out) {
   const int64_t blocks = (columns + kColumnBlock - 1) / kColumnBlock;
   const int64_t items = plan.num_kept / columns * blocks;
   // Whatever the number of threads, as with long runs.
-  const int64_t pieces = (plan.num_reduced + kRowPiece - 1) / kRowPiece;
+  const int64_t rows_each = kIsProduct<R, T> ? plan.num_reduced : kRowPiece;
+  const int64_t pieces = (plan.num_reduced + rows_each - 1) / rows_each;
   const int64_t width = std::min(columns, kColumnBlock);
   CountedVector<std::array<Acc, 1>> parts(pieces == 1 ? 0 : items * pieces * width);
   const auto finish = [&](int64_t item, const Acc* acc) {
@@ -148,15 +158,15 @@ void ReduceColumns(const ReductionPlan& plan, const T* in, T* out) {
     for (int64_t k = 0; k < n; ++k) y[k] = static_cast<T>(R::Finish(acc[k], plan.num_reduced));
   };
   const double cost =
-      kReduceNs * static_cast<double>(std::min(plan.num_reduced, kRowPiece) * width);
+      kReduceNs * static_cast<double>(std::min(plan.num_reduced, rows_each) * width);
   ParallelFor(items * pieces, cost, [&](int64_t begin, int64_t end) {
     Acc acc[kColumnBlock];
     for (int64_t i = begin; i < end && !Interrupted(); ++i) {
-      const int64_t item = i / pieces, done = i % pieces * kRowPiece;
+      const int64_t item = i / pieces, done = i % pieces * rows_each;
       const int64_t first = item % blocks * kColumnBlock;
       const OffsetWalk kept(plan.kept.data(), plan.kept.size() - 1, item / blocks);
       ReduceColumnPiece<R>(plan, in + kept.offset() + first, done,
-                           std::min(kRowPiece, plan.num_reduced - done),
+                           std::min(rows_each, plan.num_reduced - done),
                            std::min(width, columns - first), acc);
       if (pieces == 1) {
         finish(item, acc);

@@ -54,8 +54,8 @@ Expensive Random(const std::string& op) {
   return {op, [op](Output zero) {
             const Output shape = Cast(zero, DType::kInt32);
             return NodeBuilder(op)
-                .Input(Reshape(Add(shape, 1 << 28), {1}))
-                .Attr("dtype", DType::kFloat)
+                .Input(Reshape(Add(shape, 1 << 27), {1}))
+                .Attr("dtype", DType::kDouble)
                 .Output();
           }};
 }

@@ -18,6 +18,7 @@ int64_t BytesOf(const Tensor& tensor) { return static_cast<int64_t>(tensor.num_b
 bool LeftTensors::Keep(uint64_t call, const Tensor& tensor) {
   const int64_t bytes = BytesOf(tensor);
   MutexLock lock(mu_);
+  tensors_.reserve(tensors_.size() + 1);  // nothing is thrown once the bytes are counted
   const bool fits = left_bytes.fetch_add(bytes) + bytes <= CpuMemoryLimit() / 2;
   if ((fits || tensors_.empty()) && tensors_.emplace(call, tensor).second) return true;
   left_bytes -= bytes;

@@ -39,6 +39,20 @@ TYPED_TEST(VectorReductionsTest, SumIsKeptInDouble) {
   EXPECT_EQ(VectorSum(values.data(), 1000), 1000 + 1000.0 / (1 << 20));
 }
 
+TYPED_TEST(VectorReductionsTest, MinWhereverItIs) {
+  for (int n = 1; n < kMost; ++n) {
+    std::vector<TypeParam> values = this->Values(n);
+    for (int at = 0; at < n; ++at) {
+      const TypeParam before = std::exchange(values[at], TypeParam(-2000));
+      EXPECT_EQ(VectorMin(values.data(), n), -2000) << at << " of " << n;
+      EXPECT_LT(VectorMax(values.data(), n), -500) << at << " of " << n;
+      values[at] = std::numeric_limits<TypeParam>::quiet_NaN();
+      EXPECT_TRUE(std::isnan(VectorMin(values.data(), n))) << at << " of " << n;
+      values[at] = before;
+    }
+  }
+}
+
 TYPED_TEST(VectorReductionsTest, MaxWhereverItIs) {
   for (int n = 1; n < kMost; ++n) {
     std::vector<TypeParam> values = this->Values(n);
