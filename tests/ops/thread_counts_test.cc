@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/base/parallel.h"
+#include "core/base/sanitizers.h"
 #include "tests/testing/op_runner.h"
 #include "tests/testing/status_matchers.h"
 
@@ -71,9 +72,11 @@ std::vector<Case> Cases() {
 
 TEST(ThreadCountsTest, ResultsDoNotDependOnThem) {
   const int before = ThreadBudget();
+  // LeakSanitizer takes what libomp keeps of a larger team for lost.
+  const std::vector<int> counts = kSanitized ? std::vector{1, 2} : std::vector{1, 2, 3, 5};
   for (const Case& c : Cases()) {
     std::vector<Tensor> wanted;
-    for (const int threads : {1, 2, 3, 5}) {
+    for (const int threads : counts) {
       SetThreadBudget(threads);
       const auto found = RunOp(c.op, c.inputs, c.attrs);
       ASSERT_OK(found.status) << c.op;
