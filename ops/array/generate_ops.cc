@@ -129,7 +129,7 @@ StatusOr<int64_t> ReadDepth(const Tensor& t) {
   return depth;
 }
 
-/// What a part of OneHot's result has at most that is filled by itself.
+/// Bytes of the largest part of OneHot's result that is filled by itself.
 constexpr int64_t kPartBytes = 256 << 10;
 
 Status OneHotKernel(KernelContext& ctx, int64_t axis_attr) {

@@ -61,7 +61,7 @@ void FillFrom(const Philox& place, double value_ns, absl::Span<T> out) {
   });
 }
 
-/// What Normal<float> gives for each block, in loops that compilers make vectors of.
+/// The values of Normal<float> for each block, in loops that compilers make vectors of.
 void Normals(const Philox::Batch& words, float* to) {
   constexpr int kBlocks = Philox::kBatch;
   float radius[kBlocks], angle[kBlocks], sine[kBlocks], cosine[kBlocks];
