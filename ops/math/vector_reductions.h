@@ -9,21 +9,25 @@
 
 namespace tenon {
 
-namespace vector_internal {
-/// Eight numbers, and how many of these are on their way at once.
+/// A vector of eight numbers, which the processor's may hold several or parts of.
 template <typename T>
 struct Eight {
-  typedef T Type __attribute__((vector_size(8 * sizeof(T))));  // NOLINT
+  static constexpr int kLanes = 8;
+  typedef T Type __attribute__((vector_size(kLanes * sizeof(T))));  // NOLINT
 };
-inline constexpr int kLanes = 8, kVectors = 4;
+
+namespace vector_internal {
+inline constexpr int kLanes = Eight<float>::kLanes;
+/// Vectors that are on their way at once.
+inline constexpr int kVectors = 4;
 }  // namespace vector_internal
 
 /// The sum of n floats or doubles, kept in double, in an order that n alone decides.
 template <typename T>
 double VectorSum(const T* x, int64_t n) {
   using vector_internal::kLanes, vector_internal::kVectors;
-  using Vector = typename vector_internal::Eight<T>::Type;
-  using Sums = typename vector_internal::Eight<double>::Type;
+  using Vector = typename Eight<T>::Type;
+  using Sums = typename Eight<double>::Type;
   double sum = 0;
   int64_t i = 0;
   if (n >= kLanes) {

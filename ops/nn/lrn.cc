@@ -19,8 +19,8 @@ struct Lrn : LrnAttrs {
   /// sums[c] = the sum of what is at most radius away from terms[c]. Before and after the terms are
   /// as many zeros.
   void AddNeighbours(const float* terms, int64_t n, float* sums) const {
-    using Vector = vector_internal::Eight<float>::Type;
-    constexpr int64_t kLanes = vector_internal::kLanes;
+    using Vector = Eight<float>::Type;
+    constexpr int64_t kLanes = Eight<float>::kLanes;
     int64_t c = 0;
     for (; c + kLanes <= n; c += kLanes) {
       Vector sum = {};

@@ -4,11 +4,14 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <vector>
 
 namespace tenon {
 namespace {
+
+constexpr int kMost = 150;
 
 template <typename T>
 class VectorReductionsTest : public ::testing::Test {
@@ -19,11 +22,20 @@ class VectorReductionsTest : public ::testing::Test {
     for (int i = 0; i < n; ++i) values.push_back(static_cast<T>(i * 7919 % 1000 - 1500));
     return values;
   }
+  /// Has `check` look at values of every length with `value` at every place.
+  static void AtEachPlace(T value, const std::function<void(const T* values, int n)>& check) {
+    for (int n = 1; n < kMost; ++n) {
+      for (int at = 0; at < n; ++at) {
+        SCOPED_TRACE(::testing::Message() << at << " of " << n);
+        std::vector<T> values = Values(n);
+        values[at] = value;
+        check(values.data(), n);
+      }
+    }
+  }
 };
 using Floats = ::testing::Types<float, double>;
 TYPED_TEST_SUITE(VectorReductionsTest, Floats);
-
-constexpr int kMost = 150;
 
 TYPED_TEST(VectorReductionsTest, SumOfAnyLength) {
   double sum = 0;
@@ -39,44 +51,23 @@ TYPED_TEST(VectorReductionsTest, SumIsKeptInDouble) {
   EXPECT_EQ(VectorSum(values.data(), 1000), 1000 + 1000.0 / (1 << 20));
 }
 
-TYPED_TEST(VectorReductionsTest, MinWhereverItIs) {
-  for (int n = 1; n < kMost; ++n) {
-    std::vector<TypeParam> values = this->Values(n);
-    for (int at = 0; at < n; ++at) {
-      const TypeParam before = std::exchange(values[at], TypeParam(-2000));
-      EXPECT_EQ(VectorMin(values.data(), n), -2000) << at << " of " << n;
-      EXPECT_LT(VectorMax(values.data(), n), -500) << at << " of " << n;
-      values[at] = std::numeric_limits<TypeParam>::quiet_NaN();
-      EXPECT_TRUE(std::isnan(VectorMin(values.data(), n))) << at << " of " << n;
-      values[at] = before;
-    }
-  }
+TYPED_TEST(VectorReductionsTest, ExtremesWhereverTheyAre) {
+  this->AtEachPlace(-2000, [](const TypeParam* values, int n) {
+    EXPECT_EQ(VectorMin(values, n), -2000);
+    EXPECT_LE(VectorMax(values, n), n == 1 ? -2000 : -500);
+  });
+  this->AtEachPlace(-100, [](const TypeParam* values, int n) {
+    EXPECT_EQ(VectorMax(values, n), -100);
+    EXPECT_LE(VectorMin(values, n), n == 1 ? -100 : -581);
+  });
 }
 
-TYPED_TEST(VectorReductionsTest, MaxWhereverItIs) {
-  for (int n = 1; n < kMost; ++n) {
-    std::vector<TypeParam> values = this->Values(n);
-    for (int at = 0; at < n; ++at) {
-      const TypeParam before = std::exchange(values[at], TypeParam(-100));
-      EXPECT_EQ(VectorMax(values.data(), n), -100) << at << " of " << n;
-      values[at] = std::numeric_limits<TypeParam>::infinity();
-      EXPECT_EQ(VectorMax(values.data(), n), values[at]) << at << " of " << n;
-      values[at] = before;
-    }
-  }
-}
-
-TYPED_TEST(VectorReductionsTest, MaxIsNanWhereverOneIs) {
-  for (int n = 1; n < kMost; ++n) {
-    std::vector<TypeParam> values = this->Values(n);
-    values[n / 2] = std::numeric_limits<TypeParam>::infinity();
-    for (int at = 0; at < n; ++at) {
-      const TypeParam before =
-          std::exchange(values[at], std::numeric_limits<TypeParam>::quiet_NaN());
-      EXPECT_TRUE(std::isnan(VectorMax(values.data(), n))) << at << " of " << n;
-      values[at] = before;
-    }
-  }
+TYPED_TEST(VectorReductionsTest, ExtremesAreNanWhereverOneIs) {
+  this->AtEachPlace(std::numeric_limits<TypeParam>::quiet_NaN(),
+                    [](const TypeParam* values, int n) {
+                      EXPECT_TRUE(std::isnan(VectorMax(values, n)));
+                      EXPECT_TRUE(std::isnan(VectorMin(values, n)));
+                    });
 }
 
 }  // namespace
