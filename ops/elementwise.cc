@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/elementwise.h"
 
+#include <array>
+#include <cstring>
+
 #include "core/base/parallel.h"
 #include "ops/arguments.h"
 #include "ops/broadcast.h"
@@ -51,6 +54,63 @@ class UnaryKernel final : public ElementwiseKernel<UnaryInfo> {
   }
 };
 
+/// Rows of fewer elements are computed several at a time.
+constexpr int64_t kNarrow = 16;
+
+/// An operand of a plan of two dimensions, as whole rows of elements that lie together: as it is,
+/// or its row, or its column, repeated in other memory.
+class NarrowOperand {
+ public:
+  /// Elements of the rows that are made at a time, at most.
+  static constexpr int64_t kElements = 256;
+  static constexpr int64_t kMostBytes = 16;  // of an element
+  struct Room {
+    alignas(64) char bytes[kElements * kMostBytes];
+    int64_t rows = 0;  // which are there already, of an operand with one row
+  };
+
+  NarrowOperand(const char* at, const BroadcastPlan& plan, int operand, int64_t element)
+      : at_(at),
+        width_(plan.dims[1].size),
+        row_(plan.dims[0].strides[operand] * element),
+        column_(plan.dims[1].strides[operand] * element),
+        element_(element) {}
+
+  /// The rows from the first on, `count` of them, in `room` unless they are somewhere.
+  const char* Rows(int64_t first, int64_t count, Room* room) const {
+    const char* const from = at_ + first * row_;
+    if (column_ != 0 && row_ != 0) return from;
+    if (row_ == 0 && room->rows >= count) return room->bytes;
+    room->rows = count;
+    switch (element_) {
+      case 1:
+        return Repeat<uint8_t>(from, count, room->bytes);
+      case 2:
+        return Repeat<uint16_t>(from, count, room->bytes);
+      case 4:
+        return Repeat<uint32_t>(from, count, room->bytes);
+      case 8:
+        return Repeat<uint64_t>(from, count, room->bytes);
+      default:
+        return Repeat<std::array<uint64_t, 2>>(from, count, room->bytes);
+    }
+  }
+
+ private:
+  template <typename T>
+  const char* Repeat(const char* from, int64_t count, char* to) const {
+    for (int64_t r = 0; r < count; ++r, from += row_) {
+      for (int64_t j = 0; j < width_; ++j, to += sizeof(T)) {
+        std::memcpy(to, from + j * column_, sizeof(T));
+      }
+    }
+    return to - count * width_ * static_cast<int64_t>(sizeof(T));
+  }
+
+  const char* const at_;
+  const int64_t width_, row_, column_, element_;
+};
+
 class BinaryKernel final : public ElementwiseKernel<BinaryInfo> {
  public:
   BinaryKernel(KernelConstruction& c, const BinaryInfo& info)
@@ -98,6 +158,14 @@ class BinaryKernel final : public ElementwiseKernel<BinaryInfo> {
     char* out = static_cast<char*>(z->raw_data());
     const BroadcastPlan::Dim& inner = plan.inner();
     std::atomic<bool> ok{true};
+    if (plan.dims.size() == 2 && inner.size < kNarrow && IsPlain(ctx.input(0).dtype())) {
+      const NarrowOperand x(a, plan, 0, in_size_), y(b, plan, 1, in_size_);
+      ParallelFor(plan.dims[0].size, cost_ns_ * static_cast<double>(inner.size),
+                  [&](int64_t begin, int64_t end) {
+                    if (!RunNarrow(x, y, out, inner.size, begin, end)) ok = false;
+                  });
+      return ok ? OkStatus() : InvalidArgument(error_);
+    }
     ForEachRun(plan, cost_ns_, [&](const int64_t* offsets, int64_t begin, int64_t n) {
       if (!loop_(a + offsets[0] * in_size_, inner.strides[0], b + offsets[1] * in_size_,
                  inner.strides[1], out + begin * out_size_, n)) {
@@ -105,6 +173,20 @@ class BinaryKernel final : public ElementwiseKernel<BinaryInfo> {
       }
     });
     return ok ? OkStatus() : InvalidArgument(error_);
+  }
+
+  /// Rows [begin, end) of `width` elements, several at a time as one long one.
+  bool RunNarrow(const NarrowOperand& x, const NarrowOperand& y, char* out, int64_t width,
+                 int64_t begin, int64_t end) const {
+    NarrowOperand::Room x_room, y_room;
+    const int64_t together = NarrowOperand::kElements / width;
+    bool ok = true;
+    for (; begin < end; begin += together) {
+      const int64_t rows = std::min(together, end - begin);
+      ok &= loop_(x.Rows(begin, rows, &x_room), 1, y.Rows(begin, rows, &y_room), 1,
+                  out + begin * width * out_size_, rows * width);
+    }
+    return ok;
   }
 
   /// The result takes the memory of an operand of its size: no element of such an operand is read

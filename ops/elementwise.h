@@ -28,8 +28,9 @@
 //   Grad             how it is differentiated
 //   Result<T>        the element type of its results for elements of T, when that is another one
 //   kFloatLoop       a faster loop for float: void(const float* x, float* y, int64_t n)
+//   kDoubleLoop      the same for double
 //   kCost            nanoseconds an element, roughly, where it is more than memory takes; with a
-//                    kFloatLoop a quarter of it for float
+//                    kFloatLoop a quarter of it for float, with a kDoubleLoop a third for double
 //   Valid, kError    (binary) elements for which Valid(x, y) is false fail with InvalidArgument
 // A binary Grad(x, y, z, dz) gives a pair of gradients of the broadcast shape; the machinery sums
 // them to the operands'.
@@ -104,6 +105,8 @@ void UnaryLoopOf(const void* x, void* y, int64_t n) {
   R* out = static_cast<R*>(y);
   if constexpr (requires { Op::kFloatLoop; } && std::is_same_v<T, float>) {
     Op::kFloatLoop(in, out, n);
+  } else if constexpr (requires { Op::kDoubleLoop; } && std::is_same_v<T, double>) {
+    Op::kDoubleLoop(in, out, n);
   } else if constexpr (requires { Op::kFloatLoop; } && !std::is_same_v<C, T>) {
     float piece[kPiece];
     for (int64_t begin = 0; begin < n; begin += kPiece) {
@@ -179,7 +182,9 @@ bool BinaryLoopOf(const void* x, int64_t x_step, const void* y, int64_t y_step, 
 template <typename Op, typename T>
 constexpr float CostOf() {
   if constexpr (requires { Op::kCost; }) {
-    return Op::kCost / (requires { Op::kFloatLoop; } && std::is_same_v<T, float> ? 4 : 1);
+    if (requires { Op::kFloatLoop; } && std::is_same_v<T, float>) return Op::kCost / 4;
+    if (requires { Op::kDoubleLoop; } && std::is_same_v<T, double>) return Op::kCost / 3;
+    return Op::kCost;
   }
   return 0.06f * sizeof(T);
 }

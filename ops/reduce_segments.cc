@@ -43,11 +43,11 @@ Status Extremes(bool max, const Tensor& from, const SegmentedRows& by, int64_t w
     if (max) {
       AccumulateSegments<T>(
           from.data<T>(), by, width, to->data<T>(), C(Lowest<T>()),
-          [](C x, C y, int64_t) { return x > y ? x : y; }, finish);
+          [](auto x, auto y, int64_t) { return x > y ? x : y; }, finish);
     } else {
       AccumulateSegments<T>(
           from.data<T>(), by, width, to->data<T>(), C(Highest<T>()),
-          [](C x, C y, int64_t) { return x < y ? x : y; }, finish);
+          [](auto x, auto y, int64_t) { return x < y ? x : y; }, finish);
     }
   });
 }
@@ -56,7 +56,7 @@ Status ScaledSum(const Tensor& from, const SegmentedRows& by, int64_t width, Ten
                  absl::Span<const double> scales) {
   return DispatchStatus(to->dtype(), FloatTypes(), [&]<typename T>(T) {
     using C = ComputeType<T>;
-    const auto add = [&](C acc, C x, int64_t k) {
+    const auto add = [&](auto acc, auto x, int64_t k) {
       return acc + x * static_cast<C>(scales[by.rows[k]]);
     };
     AccumulateSegments<T>(from.data<T>(), by, width, to->data<T>(), C(-0.0), add, kZeroIfEmpty);
@@ -113,12 +113,18 @@ Status ReduceSegments(Reduction reduction, const Tensor& from, const SegmentedRo
   return DispatchStatus(to->dtype(), NumericTypes(), [&]<typename T>(T) {
     using C = ComputeType<T>;
     const C zero = options.keep_negative_zero ? C(-0.0) : C(0);
-    const auto add = [](C x, C y, int64_t) { return Plus(x, y); };
+    const auto add = [](auto x, auto y, int64_t) {
+      if constexpr (std::is_floating_point_v<T>) return x + y;
+      if constexpr (!std::is_floating_point_v<T>) return Plus(x, y);
+    };
     const auto accumulate = [&](C init, auto fn, auto finish) {
       AccumulateSegments<T>(from.data<T>(), segments, width, to->data<T>(), init, fn, finish);
     };
     if (reduction == Reduction::kProd) {
-      const auto multiply = [](C x, C y, int64_t) { return Times(x, y); };
+      const auto multiply = [](auto x, auto y, int64_t) {
+        if constexpr (std::is_floating_point_v<T>) return x * y;
+        if constexpr (!std::is_floating_point_v<T>) return Times(x, y);
+      };
       accumulate(C(1), multiply, kAsItIs);
     } else if (reduction == Reduction::kSum) {
       accumulate(zero, add, kZeroIfEmpty);

@@ -2,10 +2,12 @@
 #include "ops/array/strided_copy.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "core/base/interruption.h"
 #include "core/base/parallel.h"
 #include "ops/arguments.h"
+#include "ops/array/plane_copy.h"
 #include "ops/elements.h"
 #include "ops/maths.h"
 
@@ -15,13 +17,38 @@ namespace {
 using Axis = CopyAxis;
 using Axes = CopyAxes;
 
-/// A call takes longer than copying so few elements.
-constexpr int64_t kShortLine = 4;
+/// Guess of what copying an element costs.
+double ElementCopyNs(DType type) { return IsPlain(type) ? 0.5 : 20; }
+
+/// Bytes that are copied without a call, which takes longer than so few.
+constexpr size_t kFewBytes = 64;
+
+/// Copies `size` <= kFewBytes bytes: the last ones by a move that begins within the one before.
+inline void CopyFewBytes(const char* from, char* to, size_t size) {
+  const auto moves = [&]<size_t kBytes>(std::integral_constant<size_t, kBytes>) {
+    char first[kBytes], last[kBytes];
+    std::memcpy(first, from, kBytes);
+    std::memcpy(last, from + size - kBytes, kBytes);
+    std::memcpy(to, first, kBytes);
+    std::memcpy(to + size - kBytes, last, kBytes);
+  };
+  if (size >= 32) return moves(std::integral_constant<size_t, 32>());
+  if (size >= 16) return moves(std::integral_constant<size_t, 16>());
+  if (size >= 8) return moves(std::integral_constant<size_t, 8>());
+  if (size >= 4) return moves(std::integral_constant<size_t, 4>());
+  if (size >= 2) return moves(std::integral_constant<size_t, 2>());
+  *to = *from;
+}
 
 template <typename T>
 void CopyLine(const T* from, T* to, const Axis& a) {
-  if (a.from == 1 && a.to == 1 && a.size > kShortLine) {
-    std::copy(from, from + a.size, to);
+  if (a.from == 1 && a.to == 1) {
+    const size_t bytes = static_cast<size_t>(a.size) * sizeof(T);
+    if (std::is_trivially_copyable_v<T> && bytes <= kFewBytes) {
+      CopyFewBytes(reinterpret_cast<const char*>(from), reinterpret_cast<char*>(to), bytes);
+    } else {
+      std::copy(from, from + a.size, to);
+    }
   } else if (a.from == 0 && a.to == 1) {
     std::fill_n(to, a.size, *from);
   } else if (a.from == -1 && a.to == 1 && std::is_trivially_copyable_v<T>) {
@@ -29,25 +56,6 @@ void CopyLine(const T* from, T* to, const Axis& a) {
     for (int64_t i = 0; i < a.size; ++i) to[i] = from[-i];
   } else {
     for (int64_t i = 0; i < a.size; ++i) to[i * a.to] = from[i * a.from];
-  }
-}
-
-/// Two axes where one side is contiguous along the first and the other along the second: in tiles,
-/// so that the cache lines of both sides are used whole.
-template <typename T>
-void CopyTiles(const T* from, T* to, const Axis& a, const Axis& b) {
-  constexpr int64_t kTile = 16;
-  for (int64_t i0 = 0; i0 < a.size; i0 += kTile) {
-    const int64_t i1 = std::min(i0 + kTile, a.size);
-    if (Interrupted()) return;
-    for (int64_t j0 = 0; j0 < b.size; j0 += kTile) {
-      const int64_t j1 = std::min(j0 + kTile, b.size);
-      for (int64_t i = i0; i < i1; ++i) {
-        for (int64_t j = j0; j < j1; ++j) {
-          to[i * a.to + j * b.to] = from[i * a.from + j * b.from];
-        }
-      }
-    }
   }
 }
 
@@ -61,7 +69,7 @@ void CopyBox(const T* from, T* to, absl::Span<const Axis> axes) {
   for (int64_t lines = 1;; ++lines) {
     if (lines % kStepsBetweenLooks == 0 && Interrupted()) return;
     if (plane) {
-      CopyTiles(from, to, axes[last - 1], axes[last]);
+      CopyPlane(from, to, axes[last - 1], axes[last]);
     } else {
       CopyLine(from, to, axes[last]);
     }
@@ -103,13 +111,13 @@ void StridedCopy(const Tensor& from, const StridedView& source, Tensor* to,
   if (std::find(dims.begin(), dims.end(), 0) != dims.end()) return;
   const int64_t elements = Product(dims);
   Axes axes = SimplifiedAxes(dims, source, target);
-  // A transposed plane is walked in tiles, for which its two axes must be the last ones.
+  // A transposed plane is copied as a whole, for which its two axes must be the last ones.
   if (axes.size() > 2 && axes.back().from != 1) {
     const auto contiguous =
         std::find_if(axes.begin(), axes.end() - 1, [](const Axis& a) { return a.from == 1; });
     if (contiguous != axes.end() - 1) std::rotate(contiguous, contiguous + 1, axes.end() - 1);
   }
-  const double cost_ns = IsPlain(from.dtype()) ? 0.5 : 20;
+  const double cost_ns = ElementCopyNs(from.dtype());
   const Axis whole = axes[0];
   const double item_ns = cost_ns * static_cast<double>(elements) / static_cast<double>(whole.size);
   DispatchElement(from.dtype(), [&]<typename T>(T) {
@@ -129,17 +137,61 @@ void FillElements(const Tensor& value, Tensor* to) {
 
 namespace {
 
+/// Rows of the result that are made at a time, of all arrays: so many bytes, which a cache holds.
+constexpr int64_t kJoinedBytes = 8192;
+
+/// The rows [begin, end) of `to`, whose first row's first element is `out`.
+template <typename T>
+void JoinRows(absl::Span<const JoinedArray> arrays, int64_t begin, int64_t end, T* out,
+              int64_t row) {
+  const int64_t block = std::max<int64_t>(1, kJoinedBytes / (row * int64_t{sizeof(T)}));
+  for (; begin < end && !Interrupted(); begin += block) {
+    const int64_t rows = std::min(block, end - begin);
+    T* to = out + begin * row;
+    for (const auto& [array, run] : arrays) {
+      if (run == 0) continue;
+      const T* from = static_cast<const T*>(array->raw_data()) + begin * run;
+      if (run == 1) {
+        CopyLine(from, to, {rows, 1, row});
+      } else {
+        for (int64_t r = 0; r < rows; ++r) CopyLine(from + r * run, to + r * row, {run, 1, 1});
+      }
+      to += run;
+    }
+  }
+}
+
+/// The same of arrays that have one element for each row, where they are few; whether they were.
+template <typename T>
+bool JoinColumns(absl::Span<const JoinedArray> arrays, int64_t begin, int64_t end, T* out) {
+  return InterleaveFew<T>(
+      static_cast<int64_t>(arrays.size()),
+      [&](int i) { return static_cast<const T*>(arrays[i].array->raw_data()) + begin; },
+      out + begin * static_cast<int64_t>(arrays.size()), end - begin);
+}
+
 void JoinOnHost(absl::Span<const JoinedArray> arrays, int64_t rows, Tensor* to) {
   const int64_t row = to->num_elements() / rows;
-  int64_t at = 0;
-  for (const auto& [array, run] : arrays) {
-    if (rows == 1) {  // at once: they may be many and small
+  if (rows == 1) {  // each at once: they may be many and small
+    int64_t at = 0;
+    for (const auto& [array, run] : arrays) {
       CopyElements(*array, 0, to, at, run);
-    } else {
-      StridedCopy(*array, {0, {run, 1}}, to, {at, {row, 1}}, {rows, run});
+      at += run;
     }
-    at += run;
+    return;
   }
+  const bool columns = static_cast<size_t>(row) == arrays.size() &&
+                       std::all_of(arrays.begin(), arrays.end(),
+                                   [](const JoinedArray& array) { return array.run == 1; });
+  DispatchElement(to->dtype(), [&]<typename T>(T) {
+    T* const out = static_cast<T*>(to->raw_data());
+    const double row_ns = ElementCopyNs(to->dtype()) * static_cast<double>(row);
+    ParallelFor(rows, row_ns, [&](int64_t begin, int64_t end) {
+      if (!columns || !JoinColumns<T>(arrays, begin, end, out)) {
+        JoinRows<T>(arrays, begin, end, out, row);
+      }
+    });
+  });
 }
 
 }  // namespace

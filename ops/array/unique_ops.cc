@@ -119,6 +119,43 @@ void NumberDistinct(const T* x, const Slices& slices, CountedVector<int64_t>* pl
   }
 }
 
+/// The same of integers, each a slice. The table holds them and not only their hashes: what is
+/// there already is found by one look.
+template <typename T>
+void NumberDistinctIntegers(const T* x, int64_t count, CountedVector<int64_t>* place,
+                            CountedVector<int64_t>* first) {
+  struct Slot {
+    T value = 0;
+    int64_t number = -1;
+  };
+  constexpr int kFirstBits = 8;
+  int bits = kFirstBits;
+  CountedVector<Slot> slots(size_t{1} << bits);
+  const auto slot_of = [&](T value) -> Slot& {
+    size_t at = static_cast<uint64_t>(value) * 0x9e3779b97f4a7c15 >> (64 - bits);
+    while (slots[at].number >= 0 && slots[at].value != value) at = (at + 1) & (slots.size() - 1);
+    return slots[at];
+  };
+  for (int64_t i = 0; i < count; ++i) {
+    if (i % kStepsBetweenLooks == 0 && Interrupted()) return;
+    Slot* slot = &slot_of(x[i]);
+    if (slot->number < 0) {
+      if (2 * (first->size() + 1) > slots.size()) {
+        bits += 2;
+        CountedVector<Slot> fewer(size_t{1} << bits);
+        fewer.swap(slots);
+        for (const Slot& old : fewer) {
+          if (old.number >= 0) slot_of(old.value) = old;
+        }
+        slot = &slot_of(x[i]);
+      }
+      *slot = {x[i], static_cast<int64_t>(first->size())};
+      first->push_back(i);
+    }
+    (*place)[i] = slot->number;
+  }
+}
+
 /// The kernel for the slices of input 0 along `axis`.
 Status UniqueAlong(KernelContext& ctx, int axis) {
   const Tensor& x = ctx.input(0);
@@ -126,6 +163,11 @@ Status UniqueAlong(KernelContext& ctx, int axis) {
   const Slices slices{Product(dims, 0, axis), dims[axis], Product(dims, axis + 1, x.rank())};
   CountedVector<int64_t> place(slices.count), first;
   TENON_RETURN_IF_ERROR(DispatchStatus(x.dtype(), UniqueTypes(), [&]<typename T>(T) {
+    if constexpr (std::is_integral_v<T>) {
+      if (slices.outer * slices.inner == 1) {
+        return NumberDistinctIntegers(x.data<T>(), slices.count, &place, &first);
+      }
+    }
     NumberDistinct(x.data<T>(), slices, &place, &first);
   }));
   if (Interrupted()) return OkStatus();  // `place` is not complete

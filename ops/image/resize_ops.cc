@@ -76,6 +76,45 @@ struct Scale {
   bool half_pixels, aligned;
 };
 
+/// A row of an image, as wide as the result: its pixels are mixtures of two.
+template <typename T>
+class WidenedRow {
+ public:
+  explicit WidenedRow(int64_t line) : line_(line) {}
+
+  /// The row that was widened last, or null.
+  const T* row() const { return row_; }
+
+  const float* Of(const T* row, absl::Span<const Scale::Pair> places, int64_t channels) {
+    if (row == row_) return line_.data();
+    row_ = row;
+    if (channels == 1) {
+      Widen(places, std::integral_constant<int64_t, 1>());
+    } else if (channels == 3) {
+      Widen(places, std::integral_constant<int64_t, 3>());
+    } else {
+      Widen(places, channels);
+    }
+    return line_.data();
+  }
+
+ private:
+  template <typename Channels>
+  void Widen(absl::Span<const Scale::Pair> places, Channels channels) {
+    float* to = line_.data();
+    for (const Scale::Pair& x : places) {
+      const T *const left = row_ + x.low * channels, *const right = row_ + x.high * channels;
+      for (int64_t c = 0; c < channels; ++c) {
+        const auto a = static_cast<float>(left[c]);
+        *to++ = a + (static_cast<float>(right[c]) - a) * x.weight;
+      }
+    }
+  }
+
+  CountedVector<float> line_;
+  const T* row_ = nullptr;
+};
+
 Status BilinearKernel(KernelContext& ctx, const Tensor& in, bool align, bool half) {
   TENON_RETURN_IF_ERROR(CheckImages(in, "images"));
   TENON_ASSIGN_OR_RETURN(const DimVector size, ReadResize(ctx.input(1), align, half));
@@ -90,29 +129,24 @@ Status BilinearKernel(KernelContext& ctx, const Tensor& in, bool align, bool hal
   CountedVector<Scale::Pair> places;
   for (int64_t x = 0; x < size[1]; ++x) places.push_back(columns.Linear(x));
   return DispatchStatus(in.dtype(), ImageTypes(), [&]<typename T>(T) {
-    const double cost = static_cast<double>(size[1] * channels);
-    ParallelFor(in.dim(0) * size[0], cost, [&](int64_t begin, int64_t end) {
-      for (int64_t row = begin; row < end; ++row) {
+    const int64_t line = size[1] * channels;
+    ParallelFor(in.dim(0) * size[0], static_cast<double>(line), [&](int64_t begin, int64_t end) {
+      // A row of the image that two of the result's lie at is widened once.
+      WidenedRow<T> top(line), bottom(line);
+      for (int64_t row = begin; row < end && !Interrupted(); ++row) {
         const Scale::Pair y = rows.Linear(row % size[0]);
         const T* const image = in.data<T>() + row / size[0] * height * width * channels;
-        const T *const top = image + y.low * width * channels, *const bottom = image + y.high *
-                                                                                           width *
-                                                                                           channels;
-        float* const to = out->data<float>() + row * size[1] * channels;
-        SerialFor(size[1], static_cast<double>(channels), [&](int64_t first, int64_t last) {
-          float* pixel = to + first * channels;
-          for (int64_t i = first; i < last; ++i) {
-            const Scale::Pair& x = places[i];
-            const int64_t left = x.low * channels, right = x.high * channels;
-            for (int64_t c = 0; c < channels; ++c) {
-              const auto a = static_cast<float>(top[left + c]),
-                         b = static_cast<float>(bottom[left + c]);
-              const float above = a + (static_cast<float>(top[right + c]) - a) * x.weight;
-              const float below = b + (static_cast<float>(bottom[right + c]) - b) * x.weight;
-              *pixel++ = same ? a : above + (below - above) * y.weight;
-            }
-          }
-        });
+        const T* const low = image + y.low * width * channels;
+        float* const to = out->data<float>() + row * line;
+        if (same) {
+          for (int64_t i = 0; i < line; ++i) to[i] = static_cast<float>(low[i]);
+          continue;
+        }
+        if (bottom.row() == low) std::swap(top, bottom);
+        const float* const above = top.Of(low, places, channels);
+        const float* const below = bottom.Of(image + y.high * width * channels, places, channels);
+        TENON_SIMD
+        for (int64_t i = 0; i < line; ++i) to[i] = above[i] + (below[i] - above[i]) * y.weight;
       }
     });
   });

@@ -9,6 +9,32 @@
 #include "ops/maths.h"
 
 namespace tenon {
+namespace {
+
+/// Adds to counts[b] how many of the numbers are b < bins. A processor that counts the same number
+/// twice in a row waits for the first to be written: so every fourth has a table of its own.
+template <typename T, typename I>
+void CountNumbers(absl::Span<const I> numbers, int64_t bins, T* counts) {
+  constexpr size_t kTables = 4;
+  const int64_t width = bins + 1;  // the last one is for what has no bin
+  CountedVector<int64_t> tables(kTables * width);
+  const auto count = [&](size_t i) {
+    ++tables[i % kTables * width + std::min(static_cast<int64_t>(numbers[i]), bins)];
+  };
+  size_t i = 0;
+  for (; i + kTables <= numbers.size(); i += kTables) {
+    if (i % kStepsBetweenLooks == 0 && Interrupted()) return;
+    count(i), count(i + 1), count(i + 2), count(i + 3);
+  }
+  for (; i < numbers.size(); ++i) count(i);
+  for (int64_t b = 0; b < bins; ++b) {
+    int64_t sum = 0;
+    for (size_t t = 0; t < kTables; ++t) sum += tables[t * width + b];
+    counts[b] = static_cast<T>(sum);
+  }
+}
+
+}  // namespace
 
 StatusOr<int64_t> ReadBins(const Tensor& size) {
   if (size.rank() != 0) {
@@ -26,21 +52,28 @@ Status CountBins(const Tensor& values, const Tensor& weights, absl::Span<const i
     return InvalidArgument("weights must be empty or have the shape of the values, ",
                            values.shape(), ", found ", weights.shape());
   }
-  TENON_ASSIGN_OR_RETURN(const IndexVector numbers, ReadIndices(values, "values"));
-  if (std::any_of(numbers.begin(), numbers.end(), [](int64_t v) { return v < 0; })) {
-    return InvalidArgument("Input must be non-negative, found a negative number");
-  }
   ZeroElements(counts);
-  using Types = TypeList<float, double, int32_t, int64_t>;
-  return DispatchStatus(counts->dtype(), Types(), [&]<typename T>(T) {
-    const T* weight = weights.num_elements() > 0 ? weights.data<T>() : nullptr;
-    T* out = counts->data<T>();
-    for (size_t i = 0; i < numbers.size(); ++i) {
-      if (i % kStepsBetweenLooks == 0 && Interrupted()) break;
-      if (numbers[i] >= bins) continue;
-      T& count = out[(rows.empty() ? 0 : rows[i]) * bins + numbers[i]];
-      count = binary ? T(1) : Plus(count, weight != nullptr ? weight[i] : T(1));
-    }
+  using Counts = TypeList<float, double, int32_t, int64_t>;
+  return DispatchStatus(values.dtype(), TypeList<int32_t, int64_t>(), [&]<typename I>(I) -> Status {
+    const absl::Span<const I> numbers(values.data<I>(), values.num_elements());
+    I signs = 0;
+    for (const I number : numbers) signs |= number;
+    if (signs < 0) return InvalidArgument("Input must be non-negative, found a negative number");
+    return DispatchStatus(counts->dtype(), Counts(), [&]<typename T>(T) {
+      const T* weight = weights.num_elements() > 0 ? weights.data<T>() : nullptr;
+      T* out = counts->data<T>();
+      // Where there are many bins, each is counted so rarely that tables cost more than they save.
+      const bool often = bins <= 1 << 14 && values.num_elements() >= 16 * bins;
+      if (often && weight == nullptr && rows.empty() && !binary) {
+        return CountNumbers(numbers, bins, out);
+      }
+      for (size_t i = 0; i < numbers.size(); ++i) {
+        if (i % kStepsBetweenLooks == 0 && Interrupted()) break;
+        if (numbers[i] >= bins) continue;
+        T& count = out[(rows.empty() ? 0 : rows[i]) * bins + numbers[i]];
+        count = binary ? T(1) : Plus(count, weight != nullptr ? weight[i] : T(1));
+      }
+    });
   });
 }
 

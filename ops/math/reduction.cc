@@ -118,14 +118,28 @@ void ReduceRows(const ReductionPlan& plan, const T* in, T* out) {
 template <typename R, typename T>
 void ReduceColumnPiece(const ReductionPlan& plan, const T* in, int64_t first, int64_t count,
                        int64_t n, typename R::Acc* acc) {
-  OffsetWalk reduced(plan.reduced.data(), plan.reduced.size(), first);
+  std::fill_n(acc, n, R::Start());
+  int64_t r = 0;
+  // Few columns do not fill a vector; several rows of them, which are neighbours, do.
+  const bool one = plan.reduced.size() == 1;
+  const int64_t beside = one && plan.reduced[0].stride == n ? kColumnBlock / n : 1;
+  if (!kInOrder<R, T> && beside >= 4 && count >= 2 * beside) {
+    const ReductionPlan::Dim rows = plan.reduced[0];
+    ReductionPlan wide;
+    wide.reduced = {{rows.size / beside, rows.stride * beside}};
+    r = count / beside * beside;
+    typename R::Acc sums[kColumnBlock];
+    ReduceColumnPiece<R>(wide, in + first * n, 0, r / beside, beside * n, sums);
+    for (int64_t i = 0; i < beside; ++i) {
+      for (int64_t k = 0; k < n; ++k) acc[k] = R::Merge(acc[k], sums[i * n + k]);
+    }
+  }
+  OffsetWalk reduced(plan.reduced.data(), plan.reduced.size(), first + r);
   const auto next = [&] {
     const T* const x = in + reduced.offset();
     reduced.Next();
     return x;
   };
-  std::fill_n(acc, n, R::Start());
-  int64_t r = 0;
   for (; r + 4 <= count && !kInOrder<R, T>; r += 4) {
     const T *const a = next(), *const b = next(), *const c = next(), *const d = next();
     TENON_SIMD

@@ -13,46 +13,53 @@ struct Function : Elementwise<kOpName, FloatComplexTypes> {
 };
 
 struct ExpOp : Function<"Exp"> {
-  static constexpr auto kFloatLoop = &VectorExp;
+  static constexpr FloatLoop* kFloatLoop = &VectorExp;
+  static constexpr DoubleLoop* kDoubleLoop = &VectorExp;
   TENON_HD static auto Apply(auto x) { return Exp(x); }
   static Output Grad(Output, Output y, Output dy);
 };
 
 struct Expm1Op : Function<"Expm1"> {
-  static constexpr auto kFloatLoop = &VectorExpm1;
+  static constexpr FloatLoop* kFloatLoop = &VectorExpm1;
+  static constexpr DoubleLoop* kDoubleLoop = &VectorExpm1;
   TENON_HD static auto Apply(auto x) { return Expm1(x); }
   static Output Grad(Output x, Output, Output dy);
 };
 
 struct LogOp : Function<"Log"> {
   static constexpr Domain kDomain{0.3, 2};
-  static constexpr auto kFloatLoop = &VectorLog;
+  static constexpr FloatLoop* kFloatLoop = &VectorLog;
+  static constexpr DoubleLoop* kDoubleLoop = &VectorLog;
   TENON_HD static auto Apply(auto x) { return Log(x); }
   static Output Grad(Output x, Output, Output dy);
 };
 
 struct Log1pOp : Function<"Log1p"> {
   static constexpr Domain kDomain{-0.5, 2};
-  static constexpr auto kFloatLoop = &VectorLog1p;
+  static constexpr FloatLoop* kFloatLoop = &VectorLog1p;
+  static constexpr DoubleLoop* kDoubleLoop = &VectorLog1p;
   TENON_HD static auto Apply(auto x) { return Log1p(x); }
   static Output Grad(Output x, Output, Output dy);
 };
 
 struct SinOp : Function<"Sin"> {
-  static constexpr auto kFloatLoop = &VectorSin;
+  static constexpr FloatLoop* kFloatLoop = &VectorSin;
+  static constexpr DoubleLoop* kDoubleLoop = &VectorSin;
   TENON_HD static auto Apply(auto x) { return Sin(x); }
   static Output Grad(Output x, Output, Output dy);
 };
 
 struct CosOp : Function<"Cos"> {
-  static constexpr auto kFloatLoop = &VectorCos;
+  static constexpr FloatLoop* kFloatLoop = &VectorCos;
+  static constexpr DoubleLoop* kDoubleLoop = &VectorCos;
   TENON_HD static auto Apply(auto x) { return Cos(x); }
   static Output Grad(Output x, Output, Output dy);
 };
 
 struct TanOp : Function<"Tan"> {
   static constexpr Domain kDomain{-1, 1};
-  static constexpr auto kFloatLoop = &VectorTan;
+  static constexpr FloatLoop* kFloatLoop = &VectorTan;
+  static constexpr DoubleLoop* kDoubleLoop = &VectorTan;
   TENON_HD static auto Apply(auto x) { return Tan(x); }
   static Output Grad(Output x, Output, Output dy);
 };
@@ -102,13 +109,15 @@ struct AtanhOp : Function<"Atanh"> {
 };
 
 struct TanhOp : Function<"Tanh"> {
-  static constexpr auto kFloatLoop = &VectorTanh;
+  static constexpr FloatLoop* kFloatLoop = &VectorTanh;
+  static constexpr DoubleLoop* kDoubleLoop = &VectorTanh;
   TENON_HD static auto Apply(auto x) { return Tanh(x); }
   static Output Grad(Output, Output y, Output dy);
 };
 
 struct SigmoidOp : Function<"Sigmoid"> {
-  static constexpr auto kFloatLoop = &VectorSigmoid;
+  static constexpr FloatLoop* kFloatLoop = &VectorSigmoid;
+  static constexpr DoubleLoop* kDoubleLoop = &VectorSigmoid;
   TENON_HD static auto Apply(auto x) {
     const decltype(x) one(1);
     return one / (one + Exp(-x));
@@ -118,7 +127,8 @@ struct SigmoidOp : Function<"Sigmoid"> {
 
 struct ErfOp : Elementwise<"Erf", FloatTypes> {
   static constexpr double kCost = 4;
-  static constexpr auto kFloatLoop = &VectorErf;
+  static constexpr FloatLoop* kFloatLoop = &VectorErf;
+  static constexpr DoubleLoop* kDoubleLoop = &VectorErf;
   TENON_HD static auto Apply(auto x) { return Erf(x); }
   static Output Grad(Output x, Output, Output dy);
 };

@@ -3,24 +3,24 @@
 
 #include <cstdint>
 
-// Transcendental functions of many floats at once: y[i] = f(x[i]) for i < n, where y may be x.
-// Within 4 units in the last place; NaN, infinities and denormals as in the C library.
+// Transcendental functions of many floats or doubles at once: y[i] = f(x[i]) for i < n, where y may
+// be x. Within 4 units in the last place; NaN, infinities and denormals as in the C library.
 
 namespace tenon {
 
-void VectorExp(const float* x, float* y, int64_t n);
-void VectorExpm1(const float* x, float* y, int64_t n);
-void VectorLog(const float* x, float* y, int64_t n);
-void VectorLog1p(const float* x, float* y, int64_t n);
-void VectorSin(const float* x, float* y, int64_t n);
-void VectorCos(const float* x, float* y, int64_t n);
-void VectorTan(const float* x, float* y, int64_t n);
-void VectorTanh(const float* x, float* y, int64_t n);
-void VectorErf(const float* x, float* y, int64_t n);
+using FloatLoop = void(const float* x, float* y, int64_t n);
+using DoubleLoop = void(const double* x, double* y, int64_t n);
+
+FloatLoop VectorExp, VectorExpm1, VectorLog, VectorLog1p;
+FloatLoop VectorSin, VectorCos, VectorTan, VectorTanh, VectorErf;
+DoubleLoop VectorExp, VectorExpm1, VectorLog, VectorLog1p;
+DoubleLoop VectorSin, VectorCos, VectorTan, VectorTanh, VectorErf;
 /// 1 / (1 + exp(-x))
-void VectorSigmoid(const float* x, float* y, int64_t n);
+FloatLoop VectorSigmoid;
+DoubleLoop VectorSigmoid;
 /// log(1 + exp(x)), without overflow
-void VectorSoftplus(const float* x, float* y, int64_t n);
+FloatLoop VectorSoftplus;
+DoubleLoop VectorSoftplus;
 /// x >= 0 ? positive * x : negative * (exp(x) - 1)
 void VectorElu(const float* x, float* y, int64_t n, float positive, float negative);
 

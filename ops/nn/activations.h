@@ -9,7 +9,8 @@ namespace tenon::elementwise {
 
 struct SoftplusOp : Elementwise<"Softplus", FloatTypes> {
   static constexpr double kCost = 4;
-  static constexpr auto kFloatLoop = &VectorSoftplus;
+  static constexpr FloatLoop* kFloatLoop = &VectorSoftplus;
+  static constexpr DoubleLoop* kDoubleLoop = &VectorSoftplus;
   TENON_HD static auto Apply(auto x) {
     // The exponential never exceeds 1.
     return (x < 0 ? 0 : x) + Log1p(Exp(x < 0 ? x : -x));

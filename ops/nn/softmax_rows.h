@@ -20,11 +20,7 @@ template <typename C>
 C RowExp(const C* x, C shift, C* y, int64_t n) {
   TENON_SIMD
   for (int64_t i = 0; i < n; ++i) y[i] = x[i] - shift;
-  if constexpr (std::is_same_v<C, float>) {
-    VectorExp(y, y, n);
-  } else {
-    for (int64_t i = 0; i < n; ++i) y[i] = std::exp(y[i]);
-  }
+  VectorExp(y, y, n);
   return static_cast<C>(VectorSum(y, n));
 }
 

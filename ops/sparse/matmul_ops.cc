@@ -7,6 +7,7 @@
 #include "ops/math/gemm.h"
 #include "ops/math/math_ops.h"
 #include "ops/math/matmul_shape.h"
+#include "ops/reduce_segments.h"
 #include "ops/segment_loop.h"
 #include "ops/sparse/sparse_ops.h"
 #include "ops/sparse/sparse_tensor.h"
@@ -77,7 +78,10 @@ Status DenseProductKernel(KernelContext& ctx, const SparseTensor& a, const Tenso
     }
     AccumulateSegments<T>(
         factor.data<T>(), by, width, out->data<T>(), C(0),
-        [&](C acc, C x, int64_t k) { return Plus(acc, Times(x, values[k])); },
+        [&](auto acc, auto x, int64_t k) {
+          if constexpr (std::is_floating_point_v<T>) return acc + x * values[k];
+          if constexpr (!std::is_floating_point_v<T>) return Plus(acc, Times(x, values[k]));
+        },
         [](C acc, int64_t) { return acc; });
     return OkStatus();
   });

@@ -85,6 +85,81 @@ def choices(tf):
     return found
 
 
+def moved(np, tf, random):
+    """Transposed, joined and taken apart, where neither side's or only few elements are neighbours."""
+    found = {}
+    for dims in ([300, 71], [8, 8], [5, 40000], [40000, 3], [3, 40000], [7, 30, 20, 3], [7, 3, 30, 20], [2, 100, 90, 64], [3, 64, 10, 9], [9, 1, 40, 2], [2, 3, 4, 5, 6]):
+        for dtype in (np.uint8, np.float16, np.float32, np.int64, np.complex128, np.bool_, np.str_):
+            x = tf.constant(random.randint(0, 200, dims).astype(dtype))
+            rank = len(dims)
+            for order in {(*range(rank - 1, -1, -1),), (0, rank - 1, *range(1, rank - 1)), (0, *range(2, rank), 1), (rank - 1, *range(rank - 1)), (1, 0, *range(2, rank))}:
+                found[f"transposed {dims} {x.dtype.name} {order}"] = tf.transpose(x, order)
+            parts = tf.unstack(x, axis=1) if dims[1] < 100 else tf.split(x, [1, 2, 0, dims[1] - 3], 1)
+            for i in (0, len(parts) - 1):
+                found[f"part {i} {dims} {x.dtype.name}"] = parts[i]
+            for count in (2, 3, 4, 5, 9):
+                some = [x[..., ::-1] if k % 2 else x for k in range(count)]
+                found[f"stacked {count} {dims} {x.dtype.name}"] = tf.stack(some, -1)
+                found[f"joined {count} {dims} {x.dtype.name}"] = tf.concat([s[..., :k] for k, s in enumerate(some)], -1)
+    return found
+
+
+def narrow(np, tf, random):
+    """Short rows with a row, a column or both repeated."""
+    found = {}
+    for width in (1, 2, 3, 7, 15, 16, 17):
+        for dtype in (np.float32, np.float64, np.int32, np.uint8, np.complex128, np.float16):
+            x, row, column = (tf.constant(random.randint(1, 99, dims).astype(dtype)) for dims in ([701, width], [1, width], [701, 1]))
+            for name in ("add", "sub", "mul", "div", "equal", "less"):
+                if name == "less" and dtype == np.complex128:
+                    continue
+                op = getattr(tf.math, {"div": "divide", "sub": "subtract", "mul": "multiply"}.get(name, name))
+                for i, (a, b) in enumerate(((x, row), (row, x), (x, column), (column, x), (row, column), (column, row))):
+                    found[f"{name} {i} {width} {x.dtype.name}"] = op(a, b)
+    return found
+
+
+def sums_and_counts(np, tf, random):
+    """Of segments, of sparse rows and of equal numbers; images that change their size."""
+    found = {}
+    for width in (1, 5, 31, 32, 33, 64, 100, 300):
+        for dtype in (np.float32, np.float64, np.int32, np.float16):
+            x = tf.constant(random.randint(-9, 9, [500, width]).astype(dtype))
+            ids = random.randint(-1, 20, [500])
+            for name in ("sum", "max", "min", "prod"):
+                scaled = x if name != "prod" else tf.sign(x)
+                found[f"{name} {width} {x.dtype.name}"] = getattr(tf.math, "unsorted_segment_" + name)(scaled, ids, 20)
+            found[f"sorted {width} {x.dtype.name}"] = tf.math.segment_sum(x, np.sort(ids + 1))
+            if dtype != np.int32:
+                found[f"mean {width} {x.dtype.name}"] = tf.math.segment_mean(x, np.sort(ids + 1))
+            if dtype in (np.float32, np.float64):
+                places = np.unique(np.stack([random.randint(0, 40, 900), random.randint(0, 500, 900)], 1), axis=0)
+                sparse = tf.SparseTensor(places, random.uniform(-1, 1, len(places)).astype(dtype), [40, 500])
+                found[f"sparse {width} {x.dtype.name}"] = tf.sparse_tensor_dense_matmul(sparse, x)
+    for dtype in (np.int32, np.int64, np.uint8, np.int16):
+        for most in (3, 200, 30000):
+            numbers = random.randint(0, min(most, np.iinfo(dtype).max), 20001).astype(dtype)
+            values = np.where(numbers % 3 == 0, -numbers, numbers).astype(dtype)
+            for i, part in enumerate(tf.unique_with_counts(tf.constant(values))):
+                found[f"unique {i} {numbers.dtype.name} {most}"] = part
+            if dtype == np.int32:
+                found[f"counts {most}"] = tf.math.bincount(tf.constant(numbers), minlength=5, maxlength=most // 2)
+    for channels in (1, 2, 3, 4, 7):
+        for dtype in (np.float32, np.uint8):
+            image = random.randint(0, 255, [2, 17, 23, channels]).astype(dtype)
+            for size in ([34, 46], [17, 23], [5, 60], [1, 1], [40, 9]):
+                for align, half in ((False, False), (True, False), (False, True)):
+                    found[f"resized {channels} {image.dtype.name} {size} {align} {half}"] = tf.raw_ops.ResizeBilinear(
+                        images=tf.constant(image), size=size, align_corners=align, half_pixel_centers=half)
+    return found
+
+
+def functions_of_doubles(np, tf, random):
+    x = tf.constant(np.concatenate([random.uniform(-30, 30, 20003), random.normal(size=20000), [0, -0.0, np.inf, -np.inf, np.nan, 1e-300, 709.5, -745]]))
+    functions = ("exp", "expm1", "log", "log1p", "sin", "cos", "tan", "tanh", "erf", "sigmoid", "softplus")
+    return {f"{name} of doubles": getattr(tf.math, name)(x) for name in functions}
+
+
 def one_hots(tf):
     found = {}
     for indices, depth, axis in (([3, -1, 2, 9], 5, -1), (list(range(2000)), 700, -1), ([[1, 2], [0, 7]], 3, 0), ([[1, 2], [0, 7]], 3, 1),
@@ -117,7 +192,7 @@ def main():
                         assert (np.isnan(a) == np.isnan(b)).all(), f"{name}: NaN in other places"
                         # TensorFlow adds up floats in float. Sums may be near 0; exponentials are all positive.
                         near = 2e-4 if a.dtype == np.float32 else 1e-9
-                        least = 1e-35 if name.startswith("softmax") else near * np.nanmax(np.abs(a[np.isfinite(a)]), initial=1e-30)
+                        least = 1e-35 if name.startswith(("softmax", "exp")) else near * np.nanmax(np.abs(a[np.isfinite(a)]), initial=1e-30)
                         assert np.allclose(a, b, rtol=near, atol=least, equal_nan=True), \
                             f"{name}: {np.nanmax(np.abs(a - b))} apart"
 
@@ -125,6 +200,12 @@ def main():
             compare(random_numbers(tf), {}, True, steps=2)
         with tf.Graph().as_default():
             compare({**one_hots(tf), **choices(tf)}, {}, True)
+        with tf.Graph().as_default():
+            compare(moved(np, tf, random), {}, True)
+        with tf.Graph().as_default():
+            compare(narrow(np, tf, random), {}, True)
+        with tf.Graph().as_default():
+            compare({**sums_and_counts(np, tf, random), **functions_of_doubles(np, tf, random)}, {}, False)
         for width in WIDTHS:
             for dtype in (np.float32, np.float64):
                 rows = 40000 // width + 3

@@ -140,10 +140,10 @@ def probes_and_restarts(scene, folder, epochs):
             time.sleep(0.05)
         for process in pods.processes[:3]:
             process.strike(signal.SIGTERM)
-        for process in pods.processes[:3]:
-            assert process.finish(60) in (0, 143), process.text()
-        if chief.finish() == 0:
+        codes = [process.finish(60) for process in pods.processes[:3]]
+        if codes[1] == 0:  # the server may have been about to exit, no longer watching for signals
             raise TooLate(chief.text())
+        assert all(code in (0, 143) for code in codes), (codes, [process.text() for process in pods.processes[:3]])
         assert "stopped by" in chief.text(), chief.text()
     assert any(name.endswith(".index") for name in os.listdir(run_dir)), os.listdir(run_dir)
 

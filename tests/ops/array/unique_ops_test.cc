@@ -57,5 +57,19 @@ TEST(Bincount, CountsWithAndWithoutWeights) {
               IsError(kInvalid, "size (-2) must be non-negative"));
 }
 
+TEST(Bincount, ManyNumbersAreCountedAsThoughEachWeighedOne) {
+  for (const int64_t n : {159, 160, 161, 162, 163, 20003}) {
+    Tensor values(DType::kInt32, {n}), ones(DType::kInt64, {n});
+    for (int64_t i = 0; i < n; ++i) {
+      values.data<int32_t>()[i] = static_cast<int32_t>(i * i % 13);  // 10 to 12 have no bin
+      ones.data<int64_t>()[i] = 1;
+    }
+    const Tensor bins = Tensor::Scalar(10), none(DType::kInt64, {0});
+    const Tensor counts = RunOpOrDie("Bincount", {values, bins, none});
+    EXPECT_TRUE(counts.Equals(RunOpOrDie("Bincount", {values, bins, ones}))) << n;
+    EXPECT_TRUE(counts.Equals(RunOpOrDie("DenseBincount", {values, bins, none}))) << n;
+  }
+}
+
 }  // namespace
 }  // namespace tenon::testing

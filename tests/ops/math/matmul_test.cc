@@ -82,6 +82,62 @@ TEST(MatMulTest, EveryDtypeAndTranspositionAgreesWithThreeLoops) {
   }
 }
 
+/// What a product of floats may be off by: its terms' magnitudes are added up in any order.
+void ExpectProduct(const GemmShape& s, const Tensor& a, const Tensor& b, const Tensor& found) {
+  const float *x = a.data<float>(), *y = b.data<float>(), *z = found.data<float>();
+  for (int64_t i = 0; i < s.m; ++i) {
+    for (int64_t j = 0; j < s.n; ++j) {
+      double sum = 0, magnitude = 0;
+      for (int64_t p = 0; p < s.k; ++p) {
+        const double term = static_cast<double>(x[s.transpose_a ? p * s.m + i : i * s.k + p]) *
+                            static_cast<double>(y[s.transpose_b ? j * s.k + p : p * s.n + j]);
+        sum += term;
+        magnitude += std::fabs(term);
+      }
+      const double value = z[i * s.n + j];
+      if (std::isnan(sum)) {
+        ASSERT_TRUE(std::isnan(value)) << i << ", " << j << ": " << value;
+      } else if (std::isinf(sum)) {
+        ASSERT_EQ(value, sum) << i << ", " << j;
+      } else {
+        ASSERT_NEAR(value, sum, 1e-5 * magnitude) << i << ", " << j;
+      }
+    }
+  }
+}
+
+TEST(MatMulTest, ProductsOfFloatsOfEveryFormIncludeNoNumbers) {
+  const int before = ThreadBudget();
+  for (const int64_t m : {1, 2, 8, 9, 48, 49}) {
+    for (const int64_t n : {1, 2, 4, 5, 17, 511, 512}) {
+      for (const int64_t k : {1, 2, 100, 300}) {
+        for (int round = 0; round < 8; ++round) {
+          GemmShape s{m, n, k, (round & 1) != 0, (round & 2) != 0};
+          Tensor a = Sample(DType::kFloat, {m * k}, -1, 1, round);
+          Tensor b = Sample(DType::kFloat, {k * n}, -1, 1, round + 1);
+          if (round >= 4) {
+            const int64_t last_a = m * k - 1, last_b = k * n - 1;
+            b.data<float>()[last_b / 3] = 0;
+            a.data<float>()[last_a / 3] = 0;
+            a.data<float>()[last_a / 2] = INFINITY;
+            b.data<float>()[last_b / 2] = -INFINITY;
+            b.data<float>()[last_b] = NAN;
+          }
+          // Nothing of what the memory held before comes into the product.
+          Tensor c(DType::kFloat, {m * n});
+          std::fill_n(c.data<float>(), m * n, NAN);
+          SetThreadBudget(1 + round % 2);
+          SCOPED_TRACE(StrCat(m, "x", k, "x", n, " ", s.transpose_a, s.transpose_b));
+          ASSERT_TRUE(Gemm(DType::kFloat, s, a.raw_data(), b.raw_data(), c.raw_data()).ok());
+          ExpectProduct(s, a, b, c);
+          if (HasFatalFailure()) return SetThreadBudget(before);
+        }
+      }
+    }
+  }
+  SetThreadBudget(before);
+}
+
 TEST(MatMulTest, AnEmptySumIsZero) {
   const Tensor c =
       RunOpOrDie("MatMul", {Tensor(DType::kFloat, {2, 0}), Tensor(DType::kFloat, {0, 3})});
