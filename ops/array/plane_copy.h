@@ -2,13 +2,12 @@
 #pragma once
 
 #include <algorithm>
-#include <complex>
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
 
 #include "core/base/interruption.h"
-#include "ops/array/strided_copy.h"
+#include "ops/array/copy_axis.h"
 #include "ops/math/vector_reductions.h"
 #include "ops/maths.h"
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/op/kernel.h"
+#include "ops/array/copy_axis.h"
 
 namespace tenon {
 
@@ -21,10 +22,6 @@ void StridedCopy(const Tensor& from, const StridedView& source, Tensor* to,
 /// Makes every element of `to` the one of the scalar `value`.
 void FillElements(const Tensor& value, Tensor* to);
 
-/// One axis of a box that is copied: how many elements, and how far apart neighbours are.
-struct CopyAxis {
-  int64_t size, from, to;
-};
 using CopyAxes = absl::InlinedVector<CopyAxis, 6>;
 /// The axes of such a box without those of size 1, and with neighbours joined that both sides walk
 /// as one; at least one.
