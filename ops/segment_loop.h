@@ -36,7 +36,10 @@ bool AccumulateColumns(const T* from, const SegmentedRows& by, int64_t begin, in
                        int64_t width, T init, const Fn& fn, T* sums) {
   using Vector = typename Eight<T>::Type;
   constexpr int64_t kLanes = Eight<T>::kLanes;
-  Vector a = Vector{} + init, b = a, c = a, d = a;
+  std::fill_n(sums, kLanes, init);  // which may be -0, that nothing is added to
+  Vector a;
+  std::memcpy(&a, sums, sizeof(a));
+  Vector b = a, c = a, d = a;
   const auto add = [&](Vector& acc, const T* x, int64_t k) {
     Vector row;
     std::memcpy(&row, x, sizeof(row));

@@ -95,9 +95,10 @@ void PutTogether(const T* const (&rows)[kCount], T* to, int64_t n) {
 template <typename T>
 void CopyByElements(const T* from, T* to, const CopyAxis& a, const CopyAxis& b) {
   constexpr int64_t kBlock = 16;  // so that the cache lines of both sides are used whole
-  for (int64_t i0 = 0; i0 < a.size && !Interrupted(); i0 += kBlock) {
+  for (int64_t i0 = 0; i0 < a.size; i0 += kBlock) {
     const int64_t i1 = std::min(i0 + kBlock, a.size);
     for (int64_t j0 = 0; j0 < b.size; j0 += kBlock) {
+      if (j0 % kStepsBetweenLooks == 0 && Interrupted()) return;
       const int64_t j1 = std::min(j0 + kBlock, b.size);
       for (int64_t i = i0; i < i1; ++i) {
         for (int64_t j = j0; j < j1; ++j) {
@@ -117,8 +118,9 @@ void CopyByTiles(const T* from, T* to, const CopyAxis& a, const CopyAxis& b) {
     const int64_t end = std::min(begin + kBlock, size);
     for (int64_t at = begin; at < end; at += kTile) tile(std::min(at, size - kTile));
   };
-  for (int64_t i0 = 0; i0 < a.size && !Interrupted(); i0 += kBlock) {
+  for (int64_t i0 = 0; i0 < a.size; i0 += kBlock) {
     for (int64_t j0 = 0; j0 < b.size; j0 += kBlock) {
+      if (j0 % kStepsBetweenLooks == 0 && Interrupted()) return;
       tiles(i0, a.size, [&](int64_t i) {
         tiles(j0, b.size, [&](int64_t j) {
           TransposeTile(from + j * b.from + i, b.from, to + i * a.to + j, a.to);

@@ -118,14 +118,16 @@ void StridedCopy(const Tensor& from, const StridedView& source, Tensor* to,
     if (contiguous != axes.end() - 1) std::rotate(contiguous, contiguous + 1, axes.end() - 1);
   }
   const double cost_ns = ElementCopyNs(from.dtype());
-  const Axis whole = axes[0];
+  // Channels are few: of a plane that is all there is, the longer axis is divided.
+  const size_t cut = axes.size() == 2 && axes[1].size > axes[0].size ? 1 : 0;
+  const Axis whole = axes[cut];
   const double item_ns = cost_ns * static_cast<double>(elements) / static_cast<double>(whole.size);
   DispatchElement(from.dtype(), [&]<typename T>(T) {
     const T* first = static_cast<const T*>(from.raw_data()) + source.offset;
     T* out = static_cast<T*>(to->raw_data()) + target.offset;
     ParallelFor(whole.size, item_ns, [&](int64_t begin, int64_t end) {
       Axes part = axes;
-      part[0].size = end - begin;
+      part[cut].size = end - begin;
       CopyBox(first + begin * whole.from, out + begin * whole.to, part);
     });
   });

@@ -128,11 +128,9 @@ void NumberDistinctIntegers(const T* x, int64_t count, CountedVector<int64_t>* p
     T value = 0;
     int64_t number = -1;
   };
-  constexpr int kFirstBits = 8;
-  int bits = kFirstBits;
-  CountedVector<Slot> slots(size_t{1} << bits);
+  CountedVector<Slot> slots(256);  // a power of two
   const auto slot_of = [&](T value) -> Slot& {
-    size_t at = static_cast<uint64_t>(value) * 0x9e3779b97f4a7c15 >> (64 - bits);
+    size_t at = HashOf(value) & (slots.size() - 1);
     while (slots[at].number >= 0 && slots[at].value != value) at = (at + 1) & (slots.size() - 1);
     return slots[at];
   };
@@ -141,8 +139,7 @@ void NumberDistinctIntegers(const T* x, int64_t count, CountedVector<int64_t>* p
     Slot* slot = &slot_of(x[i]);
     if (slot->number < 0) {
       if (2 * (first->size() + 1) > slots.size()) {
-        bits += 2;
-        CountedVector<Slot> fewer(size_t{1} << bits);
+        CountedVector<Slot> fewer(4 * slots.size());
         fewer.swap(slots);
         for (const Slot& old : fewer) {
           if (old.number >= 0) slot_of(old.value) = old;

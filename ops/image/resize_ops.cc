@@ -80,14 +80,13 @@ struct Scale {
 template <typename T>
 class WidenedRow {
  public:
-  explicit WidenedRow(int64_t line) : line_(line) {}
-
   /// The row that was widened last, or null.
   const T* row() const { return row_; }
 
   const float* Of(const T* row, absl::Span<const Scale::Pair> places, int64_t channels) {
     if (row == row_) return line_.data();
     row_ = row;
+    line_.resize(places.size() * channels);
     if (channels == 1) {
       Widen(places, std::integral_constant<int64_t, 1>());
     } else if (channels == 3) {
@@ -102,7 +101,9 @@ class WidenedRow {
   template <typename Channels>
   void Widen(absl::Span<const Scale::Pair> places, Channels channels) {
     float* to = line_.data();
-    for (const Scale::Pair& x : places) {
+    for (size_t i = 0; i < places.size(); ++i) {
+      if (i % kStepsBetweenLooks == 0 && Interrupted()) return;
+      const Scale::Pair& x = places[i];
       const T *const left = row_ + x.low * channels, *const right = row_ + x.high * channels;
       for (int64_t c = 0; c < channels; ++c) {
         const auto a = static_cast<float>(left[c]);
@@ -132,7 +133,7 @@ Status BilinearKernel(KernelContext& ctx, const Tensor& in, bool align, bool hal
     const int64_t line = size[1] * channels;
     ParallelFor(in.dim(0) * size[0], static_cast<double>(line), [&](int64_t begin, int64_t end) {
       // A row of the image that two of the result's lie at is widened once.
-      WidenedRow<T> top(line), bottom(line);
+      WidenedRow<T> top, bottom;
       for (int64_t row = begin; row < end && !Interrupted(); ++row) {
         const Scale::Pair y = rows.Linear(row % size[0]);
         const T* const image = in.data<T>() + row / size[0] * height * width * channels;
@@ -144,7 +145,8 @@ Status BilinearKernel(KernelContext& ctx, const Tensor& in, bool align, bool hal
         }
         if (bottom.row() == low) std::swap(top, bottom);
         const float* const above = top.Of(low, places, channels);
-        const float* const below = bottom.Of(image + y.high * width * channels, places, channels);
+        const T* const high = image + y.high * width * channels;
+        const float* const below = high == low ? above : bottom.Of(high, places, channels);
         TENON_SIMD
         for (int64_t i = 0; i < line; ++i) to[i] = above[i] + (below[i] - above[i]) * y.weight;
       }

@@ -11,8 +11,8 @@
 namespace tenon {
 namespace {
 
-/// Adds to counts[b] how many of the numbers are b < bins. A processor that counts the same number
-/// twice in a row waits for the first to be written: so every fourth has a table of its own.
+/// Makes counts[b] how many of the numbers are b < bins. A processor that counts the same number
+/// twice in a row waits for the first to be written: so four tables take turns.
 template <typename T, typename I>
 void CountNumbers(absl::Span<const I> numbers, int64_t bins, T* counts) {
   constexpr size_t kTables = 4;

@@ -18,7 +18,8 @@ namespace {
 constexpr double kWidenNs = 0.5;
 
 /// Rows of a block: a multiple of the groups of rows by which the libraries walk a matrix, so that
-/// each row is computed as in the whole product.
+/// each row is computed as in the whole product; where few are left for the last block, these may
+/// be rounded otherwise.
 int64_t RowsOfBlock(const GemmShape& s, double block_work) {
   const double rows = block_work / (static_cast<double>(s.n) * static_cast<double>(s.k));
   if (rows >= static_cast<double>(s.m)) return s.m;

@@ -15,7 +15,7 @@ FloatLoop VectorExp, VectorExpm1, VectorLog, VectorLog1p;
 FloatLoop VectorSin, VectorCos, VectorTan, VectorTanh, VectorErf;
 DoubleLoop VectorExp, VectorExpm1, VectorLog, VectorLog1p;
 DoubleLoop VectorSin, VectorCos, VectorTan, VectorTanh, VectorErf;
-/// 1 / (1 + exp(-x))
+/// 1 / (1 + exp(-x)); 0 in place of denormals
 FloatLoop VectorSigmoid;
 DoubleLoop VectorSigmoid;
 /// log(1 + exp(x)), without overflow

@@ -34,10 +34,10 @@ def collected(program, row, runs):
             fail("valgrind is not there; packages of that name have it")
     if "Unrecognised instruction" in done.stderr or "unhandled instruction" in done.stderr:
         fail(f"{program} has instructions that valgrind does not know; cmake --preset portable makes one without them")
-    found = re.search(r"Collected : (\d+)", done.stderr)
-    if done.returncode != 0 or found is None:
+    found = re.findall(r"Collected : (\d+)", done.stderr)  # of processes that it forked, too, before its own
+    if done.returncode != 0 or not found:
         fail(f"{' '.join(command)} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
-    return int(found.group(1))
+    return int(found[-1])
 
 
 def recorded(path):
@@ -53,7 +53,7 @@ def recorded(path):
 
 
 def main():
-    parser = argparse.ArgumentParser(usage=__doc__.split("\n\n", 2)[1])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", default="build/portable")
     parser.add_argument("--record")
     parser.add_argument("--compare")
@@ -63,6 +63,8 @@ def main():
     program = os.path.join(flags.build, "tenon")
     if not os.access(program, os.X_OK):
         fail(f"there is no program {program}; --build names the folder of one")
+    if flags.record and not os.access(os.path.dirname(os.path.abspath(flags.record)), os.W_OK):
+        fail(f"--record: cannot write to {flags.record}")
     counts, more = {}, []
     for row in flags.rows:
         one, two = collected(program, row, 1), collected(program, row, 2)

@@ -15,7 +15,7 @@ SCRIPT = os.path.join(SOURCE, "share", "bench", "instructions.py")
 
 def run(folder, *arguments):
     return subprocess.run([sys.executable, SCRIPT, "--build", os.path.abspath(BINARY), *arguments], cwd=folder, capture_output=True, text=True,
-                          check=False, timeout=300)
+                          check=False, timeout=240)
 
 
 def a_row_is_counted_and_compared(folder):
@@ -51,7 +51,17 @@ def a_missing_program_is_named(folder):
     assert ended.returncode == 1 and "there is no program nowhere/tenon" in ended.stderr, ended
 
 
+def wrong_arguments_are_told(folder):
+    ended = run(folder)
+    assert ended.returncode == 2 and "the following arguments are required: rows" in ended.stderr, ended
+    ended = run(folder, "--record", "nowhere/counts.json", "smallest_run")
+    assert ended.returncode == 1 and "--record: cannot write to nowhere/counts.json" in ended.stderr, ended
+    ended = run(folder, "--help")
+    assert ended.returncode == 0 and "5 % more" in ended.stdout, ended
+
+
 if __name__ == "__main__":
     sys.exit(main([("a row", in_a_folder(a_row_is_counted_and_compared)),
+                   ("wrong arguments", in_a_folder(wrong_arguments_are_told)),
                    ("wrong files", in_a_folder(wrong_files_are_named)),
                    ("a missing program", in_a_folder(a_missing_program_is_named))]))

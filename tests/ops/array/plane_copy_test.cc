@@ -35,7 +35,7 @@ class PlaneCopyTest : public ::testing::Test {
     constexpr int64_t kBeside = 5;
     std::vector<T> from(Extent(a, b, &CopyAxis::from));
     for (size_t i = 0; i < from.size(); ++i) from[i] = Numbered<T>(static_cast<int64_t>(i));
-    std::vector<T> wanted(Extent(a, b, &CopyAxis::to) + 2 * kBeside, Numbered<T>(252));
+    std::vector<T> wanted(Extent(a, b, &CopyAxis::to) + 2 * kBeside, T());
     std::vector<T> found = wanted;
     for (int64_t i = 0; i < a.size; ++i) {
       for (int64_t j = 0; j < b.size; ++j) {

@@ -107,7 +107,6 @@ void ExpectProduct(const GemmShape& s, const Tensor& a, const Tensor& b, const T
 }
 
 TEST(MatMulTest, ProductsOfFloatsOfEveryFormIncludeNoNumbers) {
-  const int before = ThreadBudget();
   for (const int64_t m : {1, 2, 8, 9, 48, 49}) {
     for (const int64_t n : {1, 2, 4, 5, 17, 511, 512}) {
       for (const int64_t k : {1, 2, 100, 300}) {
@@ -126,8 +125,29 @@ TEST(MatMulTest, ProductsOfFloatsOfEveryFormIncludeNoNumbers) {
           // Nothing of what the memory held before comes into the product.
           Tensor c(DType::kFloat, {m * n});
           std::fill_n(c.data<float>(), m * n, NAN);
-          SetThreadBudget(1 + round % 2);
           SCOPED_TRACE(StrCat(m, "x", k, "x", n, " ", s.transpose_a, s.transpose_b));
+          ASSERT_TRUE(Gemm(DType::kFloat, s, a.raw_data(), b.raw_data(), c.raw_data()).ok());
+          ExpectProduct(s, a, b, c);
+          if (HasFatalFailure()) return;
+        }
+      }
+    }
+  }
+}
+
+TEST(MatMulTest, LargeProductsOfFewRowsOrColumnsAgreeForAnyNumberOfThreads) {
+  const int before = ThreadBudget();
+  for (const GemmShape& form : {GemmShape{1, 5000, 4000}, GemmShape{5000, 1, 4000},
+                                GemmShape{16, 4096, 300}, GemmShape{2000, 3, 1000}}) {
+    const Tensor a = Sample(DType::kFloat, {form.m * form.k}, -1, 1, 1);
+    const Tensor b = Sample(DType::kFloat, {form.k * form.n}, -1, 1, 2);
+    for (const bool transpose_a : {false, true}) {
+      for (const bool transpose_b : {false, true}) {
+        const GemmShape s{form.m, form.n, form.k, transpose_a, transpose_b};
+        for (const int threads : {1, 2}) {
+          SetThreadBudget(threads);
+          Tensor c(DType::kFloat, {s.m * s.n});
+          SCOPED_TRACE(StrCat(s.m, "x", s.k, "x", s.n, " ", s.transpose_a, s.transpose_b));
           ASSERT_TRUE(Gemm(DType::kFloat, s, a.raw_data(), b.raw_data(), c.raw_data()).ok());
           ExpectProduct(s, a, b, c);
           if (HasFatalFailure()) return SetThreadBudget(before);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 
+#include <cmath>
 #include <limits>
 
 #include "core/gradient/gradients.h"
@@ -27,6 +28,43 @@ TEST(Segments, RowsAreGroupedInTheirOrder) {
   EXPECT_THAT(by.rows, ElementsAre(2, 0, 3, 4));
   EXPECT_THAT(GroupRows({1, 0, 1}, 2, {7, 8, 9}).rows, ElementsAre(8, 7, 9));
   EXPECT_THAT(GroupRows({}, 0).rows, IsEmpty());
+}
+
+TEST(Segments, WideRowsAreReducedAsTheirColumns) {
+  constexpr int64_t kRows = 30, kWidth = 75;
+  for (const DType type : {DType::kFloat, DType::kDouble, DType::kHalf, DType::kInt32}) {
+    const Tensor rows = Sample(type, {kRows, kWidth}, -3, 3, 1);
+    Tensor ids(DType::kInt32, {kRows});
+    for (int i = 0; i < kRows; ++i) ids.data<int32_t>()[i] = i * i % 7 - 1;
+    for (const char* op : {"Sum", "Prod", "Max", "Min"}) {
+      const std::string name = StrCat("UnsortedSegment", op);
+      const Tensor all = RunOpOrDie(name, {rows, ids, Tensor::Scalar(6)});
+      for (int64_t column = 0; column < kWidth; ++column) {
+        const Tensor from = Tensor::Vector<int32_t>({0, static_cast<int32_t>(column)});
+        const auto column_of = [&](const Tensor& t) {
+          const Tensor size = Tensor::Vector<int32_t>({static_cast<int32_t>(t.dim(0)), 1});
+          return RunOpOrDie("Slice", {t, from, size});
+        };
+        const Tensor alone = RunOpOrDie(name, {column_of(rows), ids, Tensor::Scalar(6)});
+        ASSERT_TRUE(alone.Equals(column_of(all))) << name << " of " << ToString(type) << ", " << column;
+      }
+    }
+  }
+}
+
+TEST(Segments, TheSignOfZeroIsKeptInColumnsOfAnyNumber) {
+  for (const DType type : {DType::kFloat, DType::kDouble}) {
+    for (const int64_t width : {1, 31, 32, 33, 70}) {
+      Tensor rows(type, {1, width});
+      Dispatch(type, TypeList<float, double>(), [&]<typename T>(T) {
+        std::fill_n(rows.data<T>(), width, T(-0.0));
+        const Tensor sum = RunOpOrDie("SparseSegmentSum", {rows, Ids({0}), Ids({0})});
+        for (int64_t i = 0; i < width; ++i) {
+          ASSERT_TRUE(std::signbit(sum.data<T>()[i])) << i << " of " << width;
+        }
+      });
+    }
+  }
 }
 
 TEST(Segments, EachReductionOfSortedRows) {
