@@ -141,10 +141,9 @@ def probes_and_restarts(scene, folder, epochs):
         for process in pods.processes[:3]:
             process.strike(signal.SIGTERM)
         codes = [process.finish(60) for process in pods.processes[:3]]
-        if codes[1] == 0:  # the server may have been about to exit, no longer watching for signals
+        if "stopped by" not in chief.text():  # tasks that are about to exit no longer watch for signals
             raise TooLate(chief.text())
         assert all(code in (0, 143) for code in codes), (codes, [process.text() for process in pods.processes[:3]])
-        assert "stopped by" in chief.text(), chief.text()
     assert any(name.endswith(".index") for name in os.listdir(run_dir)), os.listdir(run_dir)
 
 
@@ -215,7 +214,7 @@ def pods_as_processes(folder):
     scene = Scene(folder)
     cases = [("a linear model", in_a_folder(lambda f: linear_model(scene, f))),
              ("a training as TFJob", in_a_folder(lambda f: training_as_tfjob(scene, f))),
-             ("probes and restarts", in_a_folder(lambda f: in_time(lambda epochs: probes_and_restarts(scene, f, epochs), 4000, 16000))),
+             ("probes and restarts", in_a_folder(lambda f: in_time(lambda epochs: probes_and_restarts(scene, f, epochs), 12000, 48000))),
              ("words as they are", in_a_folder(words_as_they_are))]
     only = set(sys.argv[1:])
     assert main([case for case in cases if not only or case[0] in only]) == 0, "see above"

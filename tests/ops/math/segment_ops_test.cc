@@ -46,7 +46,8 @@ TEST(Segments, WideRowsAreReducedAsTheirColumns) {
           return RunOpOrDie("Slice", {t, from, size});
         };
         const Tensor alone = RunOpOrDie(name, {column_of(rows), ids, Tensor::Scalar(6)});
-        ASSERT_TRUE(alone.Equals(column_of(all))) << name << " of " << ToString(type) << ", " << column;
+        ASSERT_TRUE(alone.Equals(column_of(all)))
+            << name << " of " << ToString(type) << ", " << column;
       }
     }
   }
