@@ -9,7 +9,6 @@
 #include "core/base/interruption.h"
 #include "core/base/parallel.h"
 #include "core/memory/counted_memory.h"
-#include "ops/math/vector_reductions.h"
 #include "ops/maths.h"
 
 namespace tenon {
@@ -25,17 +24,22 @@ struct SegmentedRows {
 
 namespace segment_internal {
 
-/// Columns of floats or doubles that are accumulated in registers.
-inline constexpr int64_t kVectors = 4;
-inline constexpr int64_t kColumns = kVectors * Eight<float>::kLanes;
+/// Floats or doubles that are accumulated in four registers of AVX2: larger vectors are not given
+/// to functions where the processor may have none.
+template <typename T>
+struct Columns {
+  typedef T Vector __attribute__((vector_size(32)));  // NOLINT
+  static constexpr int64_t kLanes = sizeof(Vector) / sizeof(T);
+  static constexpr int64_t kCount = 4 * kLanes;
+};
 
-/// acc = fn(acc, row) for each row by.rows[begin, end) of `from`, of kColumns columns; false when
-/// the kernel is interrupted.
+/// acc = fn(acc, row) for each row by.rows[begin, end) of `from`, of Columns<T>::kCount columns;
+/// false when the kernel is interrupted.
 template <typename T, typename Fn>
 bool AccumulateColumns(const T* from, const SegmentedRows& by, int64_t begin, int64_t end,
                        int64_t width, T init, const Fn& fn, T* sums) {
-  using Vector = typename Eight<T>::Type;
-  constexpr int64_t kLanes = Eight<T>::kLanes;
+  using Vector = typename Columns<T>::Vector;
+  constexpr int64_t kLanes = Columns<T>::kLanes;
   std::fill_n(sums, kLanes, init);  // which may be -0, that nothing is added to
   Vector a;
   std::memcpy(&a, sums, sizeof(a));
@@ -82,9 +86,9 @@ void AccumulateSegments(const T* from, const SegmentedRows& by, int64_t width, T
         n = std::min(kMostColumns, width - column);
         bool done = false;
         if constexpr (std::is_floating_point_v<T>) {
-          using segment_internal::kColumns;
-          if (n >= kColumns) {
-            n = kColumns;
+          constexpr int64_t kTogether = segment_internal::Columns<T>::kCount;
+          if (n >= kTogether) {
+            n = kTogether;
             done = true;
             if (!segment_internal::AccumulateColumns(from + column, by, begin, end, width, init, fn,
                                                      acc)) {
