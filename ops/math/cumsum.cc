@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <limits>
 
 #include "core/base/parallel.h"
@@ -48,15 +49,40 @@ struct ScanLogSumExp {
 };
 
 template <typename Scan, typename T>
-void ScanLine(const T* x, T* out, int64_t n, int64_t stride, bool exclusive, bool reverse) {
+void ScanLine(const T* x, T* out, int64_t n, bool exclusive, bool reverse) {
   using C = ComputeType<T>;
   C sum = Scan::template Start<C>();
   SerialFor(n, 2, [&](int64_t begin, int64_t end) {
     for (int64_t k = begin; k < end; ++k) {
-      const int64_t at = (reverse ? n - 1 - k : k) * stride;
+      const int64_t at = reverse ? n - 1 - k : k;
       const C before = sum;
       sum = Scan::Next(sum, C(x[at]));
       out[at] = T(exclusive ? before : sum);
+    }
+  });
+}
+
+/// Columns that are scanned side by side: what lies together is read together.
+constexpr int64_t kScanColumns = 256;
+
+/// ScanLine of `columns` <= kScanColumns lines that begin beside each other.
+template <typename Scan, typename T>
+void ScanBlock(const T* x, T* out, int64_t n, int64_t stride, int64_t columns, bool exclusive,
+               bool reverse) {
+  using C = ComputeType<T>;
+  C sums[kScanColumns];
+  std::fill_n(sums, columns, Scan::template Start<C>());
+  SerialFor(n, 2.0 * static_cast<double>(columns), [&](int64_t begin, int64_t end) {
+    for (int64_t k = begin; k < end; ++k) {
+      const int64_t at = (reverse ? n - 1 - k : k) * stride;
+      const T* const from = x + at;
+      T* const to = out + at;
+      TENON_SIMD
+      for (int64_t j = 0; j < columns; ++j) {
+        const C before = sums[j];
+        sums[j] = Scan::Next(before, C(from[j]));
+        to[j] = T(exclusive ? before : sums[j]);
+      }
     }
   });
 }
@@ -68,12 +94,19 @@ Status ScanKernel(KernelContext& ctx, const Tensor& x, bool exclusive, bool reve
   if (x.num_elements() == 0) return OkStatus();
   const int64_t n = x.dim(axis);
   const int64_t inner = Product(x.shape().dims(), axis + 1, x.rank());
-  const int64_t lines = x.num_elements() / n;
+  const int64_t width = std::min(inner, kScanColumns), blocks = (inner + width - 1) / width;
+  const int64_t items = x.num_elements() / n / inner * blocks;
   return DispatchStatus(x.dtype(), typename Scan::Types(), [&]<typename T>(T) {
-    ParallelFor(lines, 2.0 * static_cast<double>(n), [&](int64_t begin, int64_t end) {
-      for (int64_t l = begin; l < end; ++l) {
-        const int64_t first = l / inner * n * inner + l % inner;
-        ScanLine<Scan>(x.data<T>() + first, out->data<T>() + first, n, inner, exclusive, reverse);
+    ParallelFor(items, 2.0 * static_cast<double>(n * width), [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t column = i % blocks * width;
+        const T* const from = x.data<T>() + i / blocks * n * inner + column;
+        T* const to = out->data<T>() + i / blocks * n * inner + column;
+        if (inner == 1) {
+          ScanLine<Scan>(from, to, n, exclusive, reverse);
+        } else {
+          ScanBlock<Scan>(from, to, n, inner, std::min(width, inner - column), exclusive, reverse);
+        }
       }
     });
   });

@@ -1,16 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cmath>
-
 #include "core/op/kernel.h"
 #include "ops/arguments.h"
 
 // What recurrent cells share. They compute in float: 16-bit inputs are widened first.
 
 namespace tenon {
-
-inline float Sigmoid(float x) { return 1 / (1 + std::exp(-x)); }
 
 /// The inputs from `first` on as float.
 StatusOr<std::vector<Tensor>> FloatInputs(KernelContext& ctx, int first);

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "core/base/parallel.h"
 #include "core/op/op_registry.h"
 #include "ops/elements.h"
+#include "ops/math/vector_maths.h"
+#include "ops/maths.h"
 #include "ops/sequences/cell.h"
 
 namespace tenon {
@@ -39,22 +42,35 @@ Status GruKernel(KernelContext& ctx, const Tensor& x, const Tensor& h_prev) {
   TENON_RETURN_IF_ERROR(Multiply(xh, ctx.input(2), &gates));
   const float *h = h_prev.data<float>(), *b_ru = ctx.input(4).data<float>();
   float *r = outs[0]->data<float>(), *u = outs[1]->data<float>(), *c = outs[2]->data<float>();
-  const auto for_each = [&](auto fn) {
-    for (int64_t row = 0; row < s.batch && !Interrupted(); ++row) {
-      for (int64_t k = 0; k < s.cell; ++k) fn(row, k, row * s.cell + k);
-    }
+  const int64_t n = s.cell;
+  const auto for_each_row = [&](auto fn) {
+    ParallelFor(s.batch, 6.0 * static_cast<double>(n), [&](int64_t begin, int64_t end) {
+      for (int64_t row = begin; row < end; ++row) fn(row, row * n);
+    });
   };
-  for_each([&](int64_t row, int64_t k, int64_t e) {
-    const float* const g = gates.data<float>() + row * 2 * s.cell;
-    r[e] = Sigmoid(g[k] + b_ru[k]);
-    u[e] = Sigmoid(g[s.cell + k] + b_ru[s.cell + k]);
-    h_reset.data<float>()[e] = h[e] * r[e];
+  for_each_row([&](int64_t row, int64_t e) {
+    const float* const g = gates.data<float>() + row * 2 * n;
+    TENON_SIMD
+    for (int64_t k = 0; k < n; ++k) {
+      r[e + k] = g[k] + b_ru[k];
+      u[e + k] = g[n + k] + b_ru[n + k];
+    }
+    VectorSigmoid(r + e, r + e, n);
+    VectorSigmoid(u + e, u + e, n);
+    float* const kept = h_reset.data<float>() + e;
+    TENON_SIMD
+    for (int64_t k = 0; k < n; ++k) kept[k] = h[e + k] * r[e + k];
   });
   TENON_RETURN_IF_ERROR(JoinColumns(x, h_reset, &xh));
   TENON_RETURN_IF_ERROR(Multiply(xh, ctx.input(3), outs[2]));
-  for_each([&](int64_t, int64_t k, int64_t e) {
-    c[e] = std::tanh(c[e] + ctx.input(5).data<float>()[k]);
-    outs[3]->data<float>()[e] = u[e] * (h[e] - c[e]) + c[e];
+  const float* const b_c = ctx.input(5).data<float>();
+  float* const next = outs[3]->data<float>();
+  for_each_row([&](int64_t, int64_t e) {
+    TENON_SIMD
+    for (int64_t k = 0; k < n; ++k) c[e + k] += b_c[k];
+    VectorTanh(c + e, c + e, n);
+    TENON_SIMD
+    for (int64_t k = 0; k < n; ++k) next[e + k] = u[e + k] * (h[e + k] - c[e + k]) + c[e + k];
   });
   return OkStatus();
 }

@@ -8,6 +8,8 @@
 #include "core/op/op_registry.h"
 #include "ops/composition.h"
 #include "ops/elements.h"
+#include "ops/math/vector_maths.h"
+#include "ops/maths.h"
 #include "ops/sequences/cell.h"
 #include "ops/sequences/sequences_ops.h"
 
@@ -71,24 +73,33 @@ Status Step(const CellAttrs& a, const Sizes& s, const std::vector<Tensor>& in, c
   const float *wci = in[4].data<float>(), *wcf = in[5].data<float>(), *wco = in[6].data<float>();
   const float* const b = in[7].data<float>();
   const Columns at(a, s.cell);
-  ParallelFor(s.batch, 60.0 * static_cast<double>(s.cell), [&](int64_t begin, int64_t end) {
+  const int64_t n = s.cell;
+  ParallelFor(s.batch, 12.0 * static_cast<double>(n), [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
-      const float* const g = gates->data<float>() + row * 4 * s.cell;
-      for (int64_t k = 0; k < s.cell; ++k) {
-        const int64_t e = row * s.cell + k;
-        const float peep_i = a.peephole ? cs_prev[e] * wci[k] : 0;
-        const float peep_f = a.peephole ? cs_prev[e] * wcf[k] : 0;
-        const float i = Sigmoid(g[at.i + k] + b[at.i + k] + peep_i);
-        const float ci = std::tanh(g[at.ci + k] + b[at.ci + k]);
-        const float f = Sigmoid(g[at.f + k] + b[at.f + k] + a.forget_bias + peep_f);
-        float cs = i * ci + f * cs_prev[e];
-        if (a.clip > 0) cs = std::min(std::max(cs, -a.clip), a.clip);
-        const float co = std::tanh(cs);
-        const float peep_o = a.peephole ? cs * wco[k] : 0;
-        const float o = Sigmoid(g[at.o + k] + b[at.o + k] + peep_o);
-        const float values[] = {i, cs, f, o, ci, co, o * co};
-        for (int m = 0; m < kNumMade; ++m) made[m][e] = values[m];
+      const float* const g = gates->data<float>() + row * 4 * n;
+      const float* const before = cs_prev + row * n;
+      const auto of = [&](Made m) { return made[m] + row * n; };
+      float *const i = of(kI), *const ci = of(kCi), *const f = of(kF), *const o = of(kO);
+      float *const cs = of(kCs), *const co = of(kCo), *const h = of(kH);
+      TENON_SIMD
+      for (int64_t k = 0; k < n; ++k) {
+        i[k] = g[at.i + k] + b[at.i + k] + (a.peephole ? before[k] * wci[k] : 0);
+        ci[k] = g[at.ci + k] + b[at.ci + k];
+        f[k] = g[at.f + k] + b[at.f + k] + a.forget_bias + (a.peephole ? before[k] * wcf[k] : 0);
       }
+      VectorSigmoid(i, i, n);
+      VectorTanh(ci, ci, n);
+      VectorSigmoid(f, f, n);
+      TENON_SIMD
+      for (int64_t k = 0; k < n; ++k) {
+        const float next = i[k] * ci[k] + f[k] * before[k];
+        cs[k] = a.clip > 0 ? std::min(std::max(next, -a.clip), a.clip) : next;
+        o[k] = g[at.o + k] + b[at.o + k] + (a.peephole ? cs[k] * wco[k] : 0);
+      }
+      VectorTanh(cs, co, n);
+      VectorSigmoid(o, o, n);
+      TENON_SIMD
+      for (int64_t k = 0; k < n; ++k) h[k] = o[k] * co[k];
     }
   });
   return OkStatus();

@@ -122,7 +122,8 @@ void FrameState::Finish(const ReadyNode& r, const PlanNode& item, Value* outputs
     }
     case FlowKind::kExit:
       if (!dead) {
-        Deliver(r.node, outputs, *frame->parent, ready);
+        // The consumers' other inputs are gone when they have run.
+        if (frame->left.insert(r.node).second) Deliver(r.node, outputs, *frame->parent, ready);
       } else if (here.index == frame->last_index) {
         frame->dead_exits.push_back(r.node);
       }
@@ -224,7 +225,9 @@ void FrameState::Retire(LoopFrame* frame, int64_t index, Ready* ready) {
     if (!frame->iterations.empty() || frame->pending_enters > 0) return;
     LoopIteration& parent = *frame->parent;
     const int32_t plan_frame = frame->plan_frame;
-    for (const int32_t exit : frame->dead_exits) Deliver(exit, nullptr, parent, ready);
+    for (const int32_t exit : frame->dead_exits) {
+      if (!frame->left.contains(exit)) Deliver(exit, nullptr, parent, ready);
+    }
     frames_.erase({&parent, plan_frame});
     if (parent.frame == &root_) spare_[plan_frame].clear();
     --parent.child_frames;

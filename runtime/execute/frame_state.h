@@ -54,6 +54,7 @@ struct LoopFrame {
   std::vector<Waiting> invariants;  // constant Enters: for each new iteration too
   std::vector<Waiting> next;        // NextIteration values that wait for a free iteration
   std::vector<int32_t> dead_exits;  // Exits that were dead in the youngest iteration
+  flat_hash_set<int32_t> left;      // Exits that have delivered a value
 };
 
 /// The values on their way in one step of a plan with control flow: tagged with frame and
@@ -61,8 +62,8 @@ struct LoopFrame {
 /// run outside it.
 ///
 /// A node runs when all its inputs came, and is dead when one of them is. A Merge runs at its first
-/// live input, and is dead when all are. Dead Exits are delivered when the loop has ended without a
-/// live one.
+/// live input, and is dead when all are. An Exit delivers its first live value, whatever comes in
+/// later iterations; a dead one is delivered when the loop has ended without a live one.
 class FrameState {
  public:
   explicit FrameState(const ExecutionPlan& plan);

@@ -104,6 +104,39 @@ def moved(np, tf, random):
     return found
 
 
+def places_of_extremes(np, tf, random):
+    """Along each axis: ties, NaN, infinities, and the first of them where none is better than nothing."""
+    found = {}
+    for dims in ([5], [33], [700], [3, 64], [7, 10], [130, 5], [3, 50, 3], [2, 40, 130], [4, 1, 9], [2, 70, 2, 3]):
+        for dtype in (np.float32, np.float64, np.float16, np.int32, np.int64, np.uint8, np.int8):
+            values = random.randint(-100, 100, dims).astype(dtype)
+            if np.issubdtype(dtype, np.floating):
+                values = np.where(random.randint(0, 9, dims) == 0, np.nan, values).astype(dtype)
+                values = np.where(random.randint(0, 99, dims) == 0, np.inf, values).astype(dtype)
+            for kind, x in (("mixed", values), ("least", np.full(dims, -np.inf if np.issubdtype(dtype, np.floating) else np.iinfo(dtype).min, dtype))):
+                for axis in range(len(dims)):
+                    for output in (tf.int64, tf.int32):
+                        name = f"{kind} {dims} {values.dtype.name} {axis} {output.name}"
+                        found["largest " + name] = tf.argmax(tf.constant(x), axis, output_type=output)
+                        found["smallest " + name] = tf.argmin(tf.constant(x), axis, output_type=output)
+    return found
+
+
+def scans(np, tf, random):
+    found = {}
+    for dims in ([5], [700], [7, 10], [130, 5], [3, 50, 300], [4, 1, 9], [2, 70, 2, 3]):
+        for dtype in (np.float32, np.float64, np.int32, np.complex64):
+            x = tf.constant(random.randint(-3, 4, dims).astype(dtype))
+            for axis in range(len(dims)):
+                for exclusive, reverse in ((False, False), (True, False), (False, True), (True, True)):
+                    name = f"{dims} {x.dtype.name} {axis} {exclusive} {reverse}"
+                    found["sums " + name] = tf.cumsum(x, axis, exclusive, reverse)
+                    found["products " + name] = tf.math.cumprod(x, axis, exclusive, reverse)
+                    if dtype in (np.float32, np.float64):
+                        found["log-sums " + name] = tf.math.cumulative_logsumexp(x, axis, exclusive, reverse)
+    return found
+
+
 def narrow(np, tf, random):
     """Short rows with a row, a column or both repeated."""
     found = {}
@@ -203,9 +236,9 @@ def main():
         with tf.Graph().as_default():
             compare(moved(np, tf, random), {}, True)
         with tf.Graph().as_default():
-            compare(narrow(np, tf, random), {}, True)
+            compare({**narrow(np, tf, random), **places_of_extremes(np, tf, random)}, {}, True)
         with tf.Graph().as_default():
-            compare({**sums_and_counts(np, tf, random), **functions_of_doubles(np, tf, random)}, {}, False)
+            compare({**sums_and_counts(np, tf, random), **scans(np, tf, random), **functions_of_doubles(np, tf, random)}, {}, False)
         for width in WIDTHS:
             for dtype in (np.float32, np.float64):
                 rows = 40000 // width + 3

@@ -221,6 +221,28 @@ TEST_P(LocalSessionTest, LoopsNest) {
   EXPECT_THAT(session_->Run<int32_t>({}, "x"), Gives(12));
 }
 
+TEST_P(LocalSessionTest, AnExitGivesItsFirstLiveValue) {
+  const auto enter = [](const Output& value, bool is_constant) {
+    return Enter(value, "loop", {.is_constant = is_constant});
+  };
+  const Output start = enter(Const(0), false);
+  const MergeOutputs i = Merge({start, start});
+  const auto [after, body] = Switch(i.output, LoopCond(i.output < enter(Const(3), true)));
+  const Output next = NextIteration(body + enter(Const(1), true));
+  ASSERT_OK(graph_.Connect(next, i.output.node, 1));
+  Add(Exit(i.output), 5, {.name = "of_merge"});  // live in each iteration
+  Add(Exit(body), 5, {.name = "of_body"});       // dead in the last one
+  Add(Exit(after), 5, {.name = "of_end"});       // live in the last one alone
+  Add(Exit(enter(Const(7), true)), 5, {.name = "of_constant"});
+  Start();
+  for (int step = 0; step < 3; ++step) {
+    EXPECT_THAT(session_->Run<int32_t>({}, "of_merge"), Gives(5));
+    EXPECT_THAT(session_->Run<int32_t>({}, "of_body"), Gives(5));
+    EXPECT_THAT(session_->Run<int32_t>({}, "of_end"), Gives(8));
+    EXPECT_THAT(session_->Run<int32_t>({}, "of_constant"), Gives(12));
+  }
+}
+
 TEST_P(LocalSessionTest, TensorsAndControlEdgesCrossDevices) {
   const Output v = On(kDevice0, [] { return VariableV2(Shape(), DType::kFloat, {.name = "v"}); });
   const Output x = On(kDevice1, [] { return Placeholder(DType::kFloat, {}, {.name = "x"}); });
