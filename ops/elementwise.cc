@@ -57,8 +57,15 @@ class UnaryKernel final : public ElementwiseKernel<UnaryInfo> {
 /// Rows of fewer elements are computed several at a time.
 constexpr int64_t kNarrow = 16;
 
-/// An operand of a plan of two dimensions, as whole rows of elements that lie together: as it is,
-/// or its row, or its column, repeated in other memory.
+/// Whether the two innermost dimensions are many short rows.
+bool IsNarrow(const BroadcastPlan& plan) {
+  constexpr int64_t kManyRows = 8;
+  const size_t rank = plan.dims.size();
+  return rank >= 2 && plan.inner().size < kNarrow && plan.dims[rank - 2].size >= kManyRows;
+}
+
+/// An operand in the two innermost dimensions of a plan, as whole rows of elements that lie
+/// together: as it is, or its row, or its column, repeated in other memory.
 class NarrowOperand {
  public:
   /// Elements of the rows that are made at a time, at most.
@@ -69,12 +76,20 @@ class NarrowOperand {
     int64_t rows = 0;  // which are there already, of an operand with one row
   };
 
-  NarrowOperand(const char* at, const BroadcastPlan& plan, int operand, int64_t element)
-      : at_(at),
-        width_(plan.dims[1].size),
-        row_(plan.dims[0].strides[operand] * element),
-        column_(plan.dims[1].strides[operand] * element),
-        element_(element) {}
+  /// The part of it at place `plane` of the outer dimensions.
+  NarrowOperand(const char* at, const BroadcastPlan& plan, int operand, int64_t element,
+                int64_t plane)
+      : at_(at), element_(element) {
+    const auto* dim = &plan.dims.back();
+    width_ = dim->size;
+    column_ = dim->strides[operand] * element;
+    row_ = (--dim)->strides[operand] * element;
+    while (dim != plan.dims.data()) {
+      --dim;
+      at_ += plane % dim->size * dim->strides[operand] * element;
+      plane /= dim->size;
+    }
+  }
 
   /// The rows from the first on, `count` of them, in `room` unless they are somewhere.
   const char* Rows(int64_t first, int64_t count, Room* room) const {
@@ -107,8 +122,9 @@ class NarrowOperand {
     return to - count * width_ * static_cast<int64_t>(sizeof(T));
   }
 
-  const char* const at_;
-  const int64_t width_, row_, column_, element_;
+  const char* at_;
+  const int64_t element_;
+  int64_t width_, row_, column_;
 };
 
 class BinaryKernel final : public ElementwiseKernel<BinaryInfo> {
@@ -158,11 +174,19 @@ class BinaryKernel final : public ElementwiseKernel<BinaryInfo> {
     char* out = static_cast<char*>(z->raw_data());
     const BroadcastPlan::Dim& inner = plan.inner();
     std::atomic<bool> ok{true};
-    if (plan.dims.size() == 2 && inner.size < kNarrow && IsPlain(ctx.input(0).dtype())) {
-      const NarrowOperand x(a, plan, 0, in_size_), y(b, plan, 1, in_size_);
-      ParallelFor(plan.dims[0].size, cost_ns_ * static_cast<double>(inner.size),
+    if (IsNarrow(plan) && IsPlain(ctx.input(0).dtype())) {
+      const int64_t rows = plan.dims[plan.dims.size() - 2].size;
+      ParallelFor(z->num_elements() / inner.size, cost_ns_ * static_cast<double>(inner.size),
                   [&](int64_t begin, int64_t end) {
-                    if (!RunNarrow(x, y, out, inner.size, begin, end)) ok = false;
+                    while (begin < end) {
+                      const int64_t plane = begin / rows, row = begin % rows;
+                      const int64_t last = std::min(rows, row + end - begin);
+                      const NarrowOperand x(a, plan, 0, in_size_, plane);
+                      const NarrowOperand y(b, plan, 1, in_size_, plane);
+                      char* const to = out + plane * rows * inner.size * out_size_;
+                      if (!RunNarrow(x, y, to, inner.size, row, last)) ok = false;
+                      begin += last - row;
+                    }
                   });
       return ok ? OkStatus() : InvalidArgument(error_);
     }

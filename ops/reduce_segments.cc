@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/reduce_segments.h"
 
+#include <algorithm>
 #include <limits>
 
 #include "ops/maths.h"
@@ -68,6 +69,18 @@ Status ScaledSum(const Tensor& from, const SegmentedRows& by, int64_t width, Ten
 SegmentedRows GroupRows(absl::Span<const int64_t> ids, int64_t segments,
                         absl::Span<const int64_t> values) {
   SegmentedRows by{CountedVector<int64_t>(segments + 1), {}};
+  if (std::is_sorted(ids.begin(), ids.end())) {
+    // Where the rows of a segment follow each other, nothing is counted.
+    const auto first = std::lower_bound(ids.begin(), ids.end(), 0) - ids.begin();
+    by.rows.resize(ids.size() - first);
+    int64_t segment = 0;
+    for (auto i = first; i < static_cast<int64_t>(ids.size()); ++i) {
+      while (segment <= ids[i]) by.starts[segment++] = i - first;
+      by.rows[i - first] = values.empty() ? i : values[i];
+    }
+    while (segment <= segments) by.starts[segment++] = static_cast<int64_t>(by.rows.size());
+    return by;
+  }
   for (const int64_t id : ids) {
     if (id >= 0) ++by.starts[id];
   }

@@ -96,6 +96,15 @@ void AccumulateSegments(const T* from, const SegmentedRows& by, int64_t width, T
             }
           }
         }
+        if (n == 1) {  // a sum in a register, and no loop over one column
+          done = true;
+          C one = init;
+          for (int64_t k = begin; k < end; ++k) {
+            if ((k - begin + 1) % kStepsBetweenLooks == 0 && Interrupted()) return;
+            one = fn(one, static_cast<C>(from[by.rows[k] * width + column]), k);
+          }
+          acc[0] = one;
+        }
         if (!done) {
           std::fill_n(acc, n, init);
           for (int64_t k = begin; k < end; ++k) {

@@ -141,7 +141,10 @@ Status AdjustHueKernel(KernelContext& ctx) {
     hue += delta;
     hue -= 6 * std::floor(hue / 6);
     const auto at = [=](float shift) {
-      const float place = std::abs(std::fmod(hue + shift, 6.0f) - 3);
+      const float sixths = hue + shift;
+      // The same as fmod's result, which takes longer than all the rest.
+      const float within = sixths < 6 ? sixths : sixths < 12 ? sixths - 6 : std::fmod(sixths, 6.0f);
+      const float place = std::abs(within - 3);
       return low + range * std::clamp(place - 1, 0.0f, 1.0f);
     };
     return {at(0), at(4), at(2)};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <bitset>
 
 #include "absl/strings/ascii.h"
 #include "core/base/interruption.h"
@@ -21,8 +22,16 @@ void SplitAtAny(std::string_view text, std::string_view delimiters, bool skip_em
     for (size_t i = 0; i < text.size(); ++i) parts->push_back(text.substr(i, 1));
     return;
   }
+  // The library looks at every character by a search among the delimiters.
+  std::bitset<256> ends;
+  for (const char c : delimiters) ends.set(static_cast<unsigned char>(c));
+  const auto next_end = [&](size_t i) {
+    if (delimiters.size() == 1) return std::min(text.find(delimiters[0], i), text.size());
+    while (i < text.size() && !ends[static_cast<unsigned char>(text[i])]) ++i;
+    return i;
+  };
   for (size_t begin = 0; begin <= text.size();) {
-    const size_t end = std::min(text.find_first_of(delimiters, begin), text.size());
+    const size_t end = next_end(begin);
     if (end > begin || !skip_empty) parts->push_back(text.substr(begin, end - begin));
     begin = end + 1;
   }

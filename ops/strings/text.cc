@@ -55,9 +55,15 @@ std::string Printed(const char* format, ...) {
   va_start(args, format);
   va_list again;
   va_copy(again, args);
-  const int size = std::vsnprintf(nullptr, 0, format, args);
-  std::string text(size > 0 ? size : 0, '\0');
-  if (size > 0) std::vsnprintf(text.data(), text.size() + 1, format, again);
+  char room[128];
+  const int size = std::vsnprintf(room, sizeof(room), format, args);
+  std::string text;
+  if (size > 0 && size < static_cast<int>(sizeof(room))) {
+    text.assign(room, size);
+  } else if (size > 0) {
+    text.resize(size);
+    std::vsnprintf(text.data(), text.size() + 1, format, again);
+  }
   va_end(again);
   va_end(args);
   return text;
@@ -111,8 +117,10 @@ class Format : public KernelState {
     } else if constexpr (kIsComplex<T>) {
       return StrCat("(", Text(v.real()), ",", Text(v.imag()), ")");
     } else if constexpr (std::is_signed_v<T> && std::is_integral_v<T>) {
+      if (IsPlain()) return StrCat(static_cast<long long>(v));
       return Printed((field_ + "lld").c_str(), static_cast<long long>(v));
     } else if constexpr (std::is_integral_v<T>) {
+      if (IsPlain()) return StrCat(static_cast<unsigned long long>(v));
       return Printed((field_ + "llu").c_str(), static_cast<unsigned long long>(v));
     } else {
       return Printed((field_ + letter_).c_str(), static_cast<double>(ComputeType<T>(v)));
@@ -120,6 +128,9 @@ class Format : public KernelState {
   }
 
  private:
+  /// Whether an integer is just its digits.
+  bool IsPlain() const { return field_ == "%"; }
+
   static constexpr int64_t kMaxField = 1000;
   std::string field_;
   std::string letter_;

@@ -149,6 +149,12 @@ def narrow(np, tf, random):
                 op = getattr(tf.math, {"div": "divide", "sub": "subtract", "mul": "multiply"}.get(name, name))
                 for i, (a, b) in enumerate(((x, row), (row, x), (x, column), (column, x), (row, column), (column, row))):
                     found[f"{name} {i} {width} {x.dtype.name}"] = op(a, b)
+            # Of more dimensions, each with one operand repeated or both.
+            parts = [tf.constant(random.randint(1, 99, dims + [last]).astype(dtype)) for last in (1, width)
+                     for dims in ([3, 1, 40], [1, 5, 40], [3, 5, 1], [1, 1, 40], [3, 1, 1], [3, 5, 40], [40])]
+            for i, a in enumerate(parts):
+                for k, b in enumerate(parts):
+                    found[f"minus {i} {k} {width} {x.dtype.name}"] = a - b
     return found
 
 
@@ -177,6 +183,8 @@ def sums_and_counts(np, tf, random):
                 found[f"unique {i} {numbers.dtype.name} {most}"] = part
             if dtype == np.int32:
                 found[f"counts {most}"] = tf.math.bincount(tf.constant(numbers), minlength=5, maxlength=most // 2)
+    for delta in (0, 0.1, -0.4, 0.9, 37.3):
+        found[f"hue {delta}"] = tf.image.adjust_hue(tf.constant(random.uniform(0, 1, [40, 50, 3]).astype(np.float32)), delta)
     for channels in (1, 2, 3, 4, 7):
         for dtype in (np.float32, np.uint8):
             image = random.randint(0, 255, [2, 17, 23, channels]).astype(dtype)
@@ -184,6 +192,22 @@ def sums_and_counts(np, tf, random):
                 for align, half in ((False, False), (True, False), (False, True)):
                     found[f"resized {channels} {image.dtype.name} {size} {align} {half}"] = tf.raw_ops.ResizeBilinear(
                         images=tf.constant(image), size=size, align_corners=align, half_pixel_centers=half)
+    return found
+
+
+def texts(np, tf, random):
+    found = {}
+    lines = tf.constant(["".join(random.choice(list("ab, ;-\u00e9"), random.randint(0, 300))) for _ in range(300)])
+    for delimiter in (" ", ",", ",;", "-", "", "xyz"):
+        for skip in (True, False):
+            parts = tf.string_split(lines, delimiter, skip_empty=skip)
+            found[f"parts {delimiter!r} {skip}"], found[f"places {delimiter!r} {skip}"] = parts.values, parts.indices
+    for dtype in (np.int8, np.uint8, np.int32, np.int64, np.float32, np.float64, np.complex64, np.bool_):
+        least = np.iinfo(dtype).min if np.issubdtype(dtype, np.integer) else -1e5
+        most = np.iinfo(dtype).max if np.issubdtype(dtype, np.integer) else 1e5
+        numbers = tf.constant(np.append(random.uniform(least, most, 500).astype(dtype), np.array([least, most, 0]).astype(dtype)))
+        found[f"text of {numbers.dtype.name}"] = tf.as_string(numbers)
+        found[f"wide text of {numbers.dtype.name}"] = tf.as_string(numbers, width=200, fill="0" if dtype != np.bool_ else "")
     return found
 
 
@@ -236,7 +260,7 @@ def main():
         with tf.Graph().as_default():
             compare(moved(np, tf, random), {}, True)
         with tf.Graph().as_default():
-            compare({**narrow(np, tf, random), **places_of_extremes(np, tf, random)}, {}, True)
+            compare({**narrow(np, tf, random), **places_of_extremes(np, tf, random), **texts(np, tf, random)}, {}, True)
         with tf.Graph().as_default():
             compare({**sums_and_counts(np, tf, random), **scans(np, tf, random), **functions_of_doubles(np, tf, random)}, {}, False)
         for width in WIDTHS:

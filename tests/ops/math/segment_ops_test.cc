@@ -28,6 +28,16 @@ TEST(Segments, RowsAreGroupedInTheirOrder) {
   EXPECT_THAT(by.rows, ElementsAre(2, 0, 3, 4));
   EXPECT_THAT(GroupRows({1, 0, 1}, 2, {7, 8, 9}).rows, ElementsAre(8, 7, 9));
   EXPECT_THAT(GroupRows({}, 0).rows, IsEmpty());
+  EXPECT_THAT(GroupRows({}, 2).starts, ElementsAre(0, 0, 0));
+}
+
+TEST(Segments, SortedRowsAreGroupedAsOthers) {
+  const SegmentedRows by = GroupRows({-2, -1, 1, 1, 2, 4}, 6);
+  EXPECT_THAT(by.starts, ElementsAre(0, 0, 2, 3, 3, 4, 4));
+  EXPECT_THAT(by.rows, ElementsAre(2, 3, 4, 5));
+  EXPECT_THAT(GroupRows({0, 0, 1}, 2, {7, 8, 9}).rows, ElementsAre(7, 8, 9));
+  EXPECT_THAT(GroupRows({-3, -1}, 2).starts, ElementsAre(0, 0, 0));
+  EXPECT_THAT(GroupRows({-3, -1}, 2).rows, IsEmpty());
 }
 
 TEST(Segments, WideRowsAreReducedAsTheirColumns) {
