@@ -149,7 +149,7 @@ def narrow(np, tf, random):
                 op = getattr(tf.math, {"div": "divide", "sub": "subtract", "mul": "multiply"}.get(name, name))
                 for i, (a, b) in enumerate(((x, row), (row, x), (x, column), (column, x), (row, column), (column, row))):
                     found[f"{name} {i} {width} {x.dtype.name}"] = op(a, b)
-            # Of more dimensions, each with one operand repeated or both.
+            # Operands of more dimensions, one of them repeated or both.
             parts = [tf.constant(random.randint(1, 99, dims + [last]).astype(dtype)) for last in (1, width)
                      for dims in ([3, 1, 40], [1, 5, 40], [3, 5, 1], [1, 1, 40], [3, 1, 1], [3, 5, 40], [40])]
             for i, a in enumerate(parts):
