@@ -8,6 +8,7 @@
 #include "core/op/op_registry.h"
 #include "ops/arguments.h"
 #include "ops/math/argmax.h"
+#include "ops/math/columns.h"
 #include "ops/math/vector_reductions.h"
 #include "ops/maths.h"
 
@@ -20,8 +21,10 @@ constexpr C Worst() {
   return kMax ? std::numeric_limits<C>::lowest() : std::numeric_limits<C>::max();
 }
 
-/// Whether one of kLooked neighbours is better than `best`.
+/// Neighbours that are compared at once.
 constexpr int64_t kLooked = 4 * Eight<float>::kLanes;
+
+/// Whether one of kLooked neighbours is better than `best`.
 template <bool kMax, typename T>
 bool AnyBetter(const T* x, T best) {
   using Vector = typename Eight<T>::Type;
@@ -95,8 +98,9 @@ Status ArgBestKernel(KernelContext& ctx, const Tensor& x) {
   TENON_ASSIGN_OR_RETURN(Tensor * y, ctx.AllocateOutput(0, x.shape().WithoutDim(axis)));
   const int64_t inner = Product(x.shape().dims(), axis + 1, x.rank());
   if (y->num_elements() == 0) return OkStatus();
-  const int64_t width = std::min(inner, kArgColumns), blocks = (inner + width - 1) / width;
-  const int64_t items = y->num_elements() / inner * blocks;
+  const int64_t outer = y->num_elements() / inner;
+  const int64_t width = ColumnsOfItem(outer, inner, kArgColumns);
+  const int64_t blocks = (inner + width - 1) / width, items = outer * blocks;
   const bool is_short = n <= std::numeric_limits<int32_t>::max();
   return DispatchStatus(x.dtype(), ArgBestTypes(), [&]<typename T>(T) {
     const T* in = x.data<T>();

@@ -6,6 +6,7 @@
 #include "core/op/op_registry.h"
 #include "ops/arguments.h"
 #include "ops/composition.h"
+#include "ops/math/columns.h"
 #include "ops/math/math_ops.h"
 #include "ops/maths.h"
 
@@ -94,8 +95,9 @@ Status ScanKernel(KernelContext& ctx, const Tensor& x, bool exclusive, bool reve
   if (x.num_elements() == 0) return OkStatus();
   const int64_t n = x.dim(axis);
   const int64_t inner = Product(x.shape().dims(), axis + 1, x.rank());
-  const int64_t width = std::min(inner, kScanColumns), blocks = (inner + width - 1) / width;
-  const int64_t items = x.num_elements() / n / inner * blocks;
+  const int64_t outer = x.num_elements() / n / inner;
+  const int64_t width = ColumnsOfItem(outer, inner, kScanColumns);
+  const int64_t blocks = (inner + width - 1) / width, items = outer * blocks;
   return DispatchStatus(x.dtype(), typename Scan::Types(), [&]<typename T>(T) {
     ParallelFor(items, 2.0 * static_cast<double>(n * width), [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {

@@ -62,8 +62,9 @@ struct LoopFrame {
 /// run outside it.
 ///
 /// A node runs when all its inputs came, and is dead when one of them is. A Merge runs at its first
-/// live input, and is dead when all are. An Exit delivers its first live value, whatever comes in
-/// later iterations; a dead one is delivered when the loop has ended without a live one.
+/// live input, and is dead when all are. An Exit delivers the first live value that comes to it,
+/// and no other: of iterations that run at once it may be a later one's. A dead one is delivered
+/// when the loop has ended without a live one.
 class FrameState {
  public:
   explicit FrameState(const ExecutionPlan& plan);
