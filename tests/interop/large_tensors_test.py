@@ -215,6 +215,26 @@ def texts(np, tf, random):
     return found
 
 
+def recurrent_cells(np, tf, random):
+    found = {}
+    for batch, inputs, cells in ((3, 5, 37), (1, 2, 16), (9, 20, 70)):
+        def tensor(*dims):
+            return tf.constant(random.uniform(-1, 1, dims).astype(np.float32))
+        for peepholes in (False, True):
+            step = dict(cs_prev=tensor(batch, cells), h_prev=tensor(batch, cells), w=tensor(inputs + cells, 4 * cells), wci=tensor(cells), wcf=tensor(cells),
+                        wco=tensor(cells), b=tensor(4 * cells), use_peephole=peepholes, cell_clip=0.7)
+            block = tf.raw_ops.BlockLSTM(seq_len_max=np.int64(6), x=tensor(6, batch, inputs), **step)
+            for i, made in enumerate(block):
+                found[f"block {i} {cells} {peepholes}"] = made
+            for i, made in enumerate(tf.raw_ops.LSTMBlockCell(x=tensor(batch, inputs), **step)):
+                found[f"cell {i} {cells} {peepholes}"] = made
+        gru = tf.raw_ops.GRUBlockCell(x=tensor(batch, inputs), h_prev=tensor(batch, cells), w_ru=tensor(inputs + cells, 2 * cells),
+                                      w_c=tensor(inputs + cells, cells), b_ru=tensor(2 * cells), b_c=tensor(cells))
+        for i, made in enumerate(gru):
+            found[f"gru {i} {cells}"] = made
+    return found
+
+
 def functions_of_doubles(np, tf, random):
     x = tf.constant(np.concatenate([random.uniform(-30, 30, 20003), random.normal(size=20000), [0, -0.0, np.inf, -np.inf, np.nan, 1e-300, 709.5, -745]]))
     functions = ("exp", "expm1", "log", "log1p", "sin", "cos", "tan", "tanh", "erf", "sigmoid", "softplus")
@@ -270,7 +290,7 @@ def main():
         with tf.Graph().as_default():
             compare({**narrow(np, tf, random), **places_of_extremes(np, tf, random), **texts(np, tf, random)}, {}, True)
         with tf.Graph().as_default():
-            compare({**sums_and_counts(np, tf, random), **functions_of_doubles(np, tf, random)}, {}, False)
+            compare({**sums_and_counts(np, tf, random), **recurrent_cells(np, tf, random), **functions_of_doubles(np, tf, random)}, {}, False)
         for width in WIDTHS:
             for dtype in (np.float32, np.float64):
                 rows = 40000 // width + 3
