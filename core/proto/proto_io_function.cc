@@ -4,6 +4,9 @@
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 
+#include <algorithm>
+
+#include "core/base/hash_map.h"
 #include "core/graph/graph.h"
 #include "core/proto/proto_io_attribute.h"
 #include "core/proto/proto_io_tensor.h"
@@ -39,10 +42,21 @@ StatusOr<ArgSchema> ReadArgument(const OpDef::ArgDef& proto) {
   return arg;
 }
 
+/// Whether attributes have values of this kind, or lists of them.
+bool IsAttributeKind(std::string_view kind) {
+  if (kind.starts_with("list(") && kind.ends_with(")")) kind = kind.substr(5, kind.size() - 6);
+  constexpr std::string_view kKinds[] = {"string", "int",   "float",  "bool",
+                                         "type",   "shape", "tensor", "func"};
+  return std::find(std::begin(kKinds), std::end(kKinds), kind) != std::end(kKinds);
+}
+
 StatusOr<AttrSchema> ReadAttribute(const OpDef::AttrDef& proto, int64_t* budget) {
   AttrSchema attr;
   attr.name = proto.name();
   attr.kind = proto.type();
+  if (!IsAttributeKind(attr.kind)) {
+    return InvalidArgument("attr '", attr.name, "' has the unknown type '", attr.kind, "'");
+  }
   if (proto.has_minimum()) attr.minimum = proto.minimum();
   if (proto.has_default_value()) {
     TENON_ASSIGN_OR_RETURN(attr.default_value, AttributeFromProto(proto.default_value(), budget));
@@ -90,10 +104,59 @@ StatusOr<FunctionNode> ReadNode(const NodeDef& proto, const OpRegistry& registry
       if (!attribute.ok()) {
         return Annotate(attribute.status(), StrCat("node '", node.name, "': attr '", name, "'"));
       }
+      if (const DType* type = attribute->get_if<DType>(); type != nullptr && IsRef(*type)) {
+        return InvalidArgument("node '", node.name, "': attr '", name,
+                               "' must not be the reference type ", ToString(*type));
+      }
       node.attrs.Set(name, *std::move(attribute));
     }
   }
   return node;
+}
+
+/// The node that an input of a function's body names: "node:output:0", "^node" or an argument.
+std::string_view NodeOfInput(std::string_view input) {
+  if (input.starts_with('^')) return input.substr(1);
+  return input.substr(0, input.find(':'));
+}
+
+/// InvalidArgument where nodes of a body need each other, other than through a NextIteration:
+/// whoever walks from a node to its inputs comes to an end.
+Status CheckNoCycle(const FunctionDefinition& function, const OpRegistry& registry) {
+  const std::vector<FunctionNode>& nodes = function.nodes;
+  flat_hash_set<std::string_view> arguments;
+  for (const ArgSchema& argument : function.signature.schema.inputs)
+    arguments.insert(argument.name);
+  flat_hash_map<std::string_view, size_t> places;
+  for (size_t i = 0; i < nodes.size(); ++i) places.emplace(nodes[i].name, i);
+  std::vector<std::vector<size_t>> consumers(nodes.size());
+  std::vector<size_t> missing(nodes.size(), 0), ready;
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    for (const std::string& input : nodes[i].inputs) {
+      const std::string_view name = NodeOfInput(input);
+      const auto found = places.find(name);
+      // Names that are nowhere are told later.
+      if (found == places.end() || (input[0] != '^' && arguments.contains(name))) continue;
+      const OpRegistration* const op = registry.Find(nodes[found->second].op);
+      if (op != nullptr && op->schema.flow == FlowKind::kNextIteration) continue;
+      consumers[found->second].push_back(i);
+      ++missing[i];
+    }
+  }
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    if (missing[i] == 0) ready.push_back(i);
+  }
+  for (size_t done = 0; done < ready.size(); ++done) {
+    for (const size_t consumer : consumers[ready[done]]) {
+      if (--missing[consumer] == 0) ready.push_back(consumer);
+    }
+  }
+  if (ready.size() == nodes.size()) return OkStatus();
+  const size_t first =
+      std::find_if(missing.begin(), missing.end(), [](size_t n) { return n > 0; }) -
+      missing.begin();
+  return InvalidArgument("the body has a cycle that does not go through NextIteration; node '",
+                         nodes[first].name, "' is on it or behind it");
 }
 
 StatusOr<FunctionDefinition> ReadFunction(const FunctionDef& proto, const OpRegistry& registry,
@@ -104,6 +167,7 @@ StatusOr<FunctionDefinition> ReadFunction(const FunctionDef& proto, const OpRegi
   for (const NodeDef& node : proto.node_def()) {
     TENON_ASSIGN_OR_RETURN(function.nodes.emplace_back(), ReadNode(node, registry, budget));
   }
+  TENON_RETURN_IF_ERROR(CheckNoCycle(function, registry));
   for (const auto& [name, value] : proto.ret()) function.results.emplace(name, value);
   for (const auto& [name, node] : proto.control_ret()) function.control_results.push_back(node);
   const auto noinline_attr = proto.attr().find("_noinline");

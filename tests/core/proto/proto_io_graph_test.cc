@@ -205,6 +205,42 @@ TEST(GraphFromProtoTest, RefusesWrongAttributes) {
       HasSubstr("node 'c' (Const): attr 'value': tensor_content has 2 bytes, wanted 4"));
 }
 
+/// The message for a library of one function with that signature and body.
+std::string FunctionError(const std::string& signature, const std::string& body) {
+  const std::string text =
+      StrCat("library { function { signature { name: 'f' ", signature, " } ", body, " } }");
+  return std::string(Message(Import(text).status()));
+}
+
+TEST(GraphFromProtoTest, AttributesOfFunctionsHaveKnownTypes) {
+  for (const char* type : {"", "foo", "list(foo)", "list(", "list()", "list(list(int))"}) {
+    EXPECT_THAT(FunctionError(StrCat("attr { name: 'a' type: '", type, "' }"), ""),
+                HasSubstr(StrCat("function 'f': attr 'a' has the unknown type '", type, "'")));
+  }
+  EXPECT_EQ(FunctionError("attr { name: 'a' type: 'list(func)' }", ""), "");
+}
+
+TEST(GraphFromProtoTest, NodesOfFunctionsHaveNoReferenceTypes) {
+  const std::string node =
+      "node_def { name: 'n' op: 'Identity' attr { key: 'T' value { type: DT_FLOAT_REF } } }";
+  EXPECT_THAT(FunctionError("", node), HasSubstr("attr 'T' must not be the reference type"));
+}
+
+TEST(GraphFromProtoTest, BodiesOfFunctionsHaveNoCycles) {
+  const auto node = [](const std::string& name, const std::string& input) {
+    return StrCat("node_def { name: '", name, "' op: 'Identity' input: '", input, "' } ");
+  };
+  const std::string cycle = "the body has a cycle that does not go through NextIteration";
+  EXPECT_THAT(FunctionError("", node("a", "a:output:0")), HasSubstr(cycle));
+  EXPECT_THAT(FunctionError("", node("a", "^a")), HasSubstr(cycle));
+  EXPECT_THAT(FunctionError("", node("a", "b:output:0") + node("b", "a:output:0")),
+              HasSubstr("node 'a' is on it or behind it"));
+  // An argument may have the name of a node, and bodies need no order.
+  const std::string argument = "input_arg { name: 'a' type: DT_FLOAT }";
+  EXPECT_EQ(FunctionError(argument, node("a", "a")), "");
+  EXPECT_EQ(FunctionError(argument, node("c", "b:output:0") + node("b", "a")), "");
+}
+
 TEST(GraphFromProtoTest, RefusesADeviceThatIsNone) {
   EXPECT_THAT(GraphError("node { name: 'p' op: 'NoOp' device: 'gpu0' }"),
               HasSubstr("node 'p' (NoOp): 'gpu0' is not a device name"));
