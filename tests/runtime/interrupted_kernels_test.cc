@@ -98,6 +98,9 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& info) { return info.param.name; });
 
 TEST_P(InterruptedKernelsTest, EndSoonAfterTheTimeLimitOfTheirStep) {
+  if (kSanitized && GetParam().name == "MatMulOfdouble") {
+    GTEST_SKIP() << "a block of Eigen's product, of a second, takes sanitizers five minutes";
+  }
   Graph graph(AllOps());
   GraphBuilding building(graph);
   const Output zero = Placeholder(DType::kFloat, {}, {.name = "zero"});
