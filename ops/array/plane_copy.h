@@ -34,43 +34,43 @@ using Bits = std::conditional_t<
 /// Rows and columns of a tile, which fits in eight registers.
 inline constexpr int64_t kTile = 8;
 
+/// The lane that becomes lane `lane` of the first or the second of two rows, of which squares of
+/// kSpan by kSpan elements change places. Lanes of the second row count from kTile on.
+template <int kSpan>
+constexpr int ExchangedLane(bool second, int lane) {
+  const bool right = (lane & kSpan) != 0;
+  if (second) return right ? static_cast<int>(kTile) + lane : lane + kSpan;
+  return right ? static_cast<int>(kTile) + lane - kSpan : lane;
+}
+
+/// Has the squares of kSpan by kSpan elements change places in each square twice as wide.
+template <int kSpan, typename Row>
+void ExchangeSquares(Row (&rows)[kTile]) {
+  for (int i = 0; i < kTile; ++i) {
+    if ((i & kSpan) != 0) continue;
+    const Row x = rows[i], y = rows[i + kSpan];
+#define TENON_EXCHANGED(SECOND)                                                                   \
+  __builtin_shufflevector(x, y, ExchangedLane<kSpan>(SECOND, 0), ExchangedLane<kSpan>(SECOND, 1), \
+                          ExchangedLane<kSpan>(SECOND, 2), ExchangedLane<kSpan>(SECOND, 3),       \
+                          ExchangedLane<kSpan>(SECOND, 4), ExchangedLane<kSpan>(SECOND, 5),       \
+                          ExchangedLane<kSpan>(SECOND, 6), ExchangedLane<kSpan>(SECOND, 7))
+    rows[i] = TENON_EXCHANGED(false);
+    rows[i + kSpan] = TENON_EXCHANGED(true);
+#undef TENON_EXCHANGED
+  }
+}
+
 /// Makes the columns of `to` of the rows of `from`, eight of each, whose rows are so far apart.
 template <typename T>
 void TransposeTile(const T* from, int64_t from_row, T* to, int64_t to_row) {
   using Row = typename Eight<Bits<sizeof(T)>>::Type;
   static_assert(Eight<Bits<sizeof(T)>>::kLanes == kTile);
-  Row a0, a1, a2, a3, a4, a5, a6, a7;
-  const auto load = [=](Row& row, int i) { std::memcpy(&row, from + i * from_row, sizeof(row)); };
-  load(a0, 0), load(a1, 1), load(a2, 2), load(a3, 3);
-  load(a4, 4), load(a5, 5), load(a6, 6), load(a7, 7);
-  const auto store = [=](int i, const Row& row) {
-    std::memcpy(to + i * to_row, &row, sizeof(row));
-  };
-  // Squares of one element, then of two by two, then of four by four change places.
-#define TENON_EVEN(x, y) __builtin_shufflevector(x, y, 0, 8, 2, 10, 4, 12, 6, 14)
-#define TENON_ODD(x, y) __builtin_shufflevector(x, y, 1, 9, 3, 11, 5, 13, 7, 15)
-  const Row b0 = TENON_EVEN(a0, a1), b1 = TENON_ODD(a0, a1);
-  const Row b2 = TENON_EVEN(a2, a3), b3 = TENON_ODD(a2, a3);
-  const Row b4 = TENON_EVEN(a4, a5), b5 = TENON_ODD(a4, a5);
-  const Row b6 = TENON_EVEN(a6, a7), b7 = TENON_ODD(a6, a7);
-#undef TENON_EVEN
-#undef TENON_ODD
-#define TENON_EVEN(x, y) __builtin_shufflevector(x, y, 0, 1, 8, 9, 4, 5, 12, 13)
-#define TENON_ODD(x, y) __builtin_shufflevector(x, y, 2, 3, 10, 11, 6, 7, 14, 15)
-  const Row c0 = TENON_EVEN(b0, b2), c2 = TENON_ODD(b0, b2);
-  const Row c1 = TENON_EVEN(b1, b3), c3 = TENON_ODD(b1, b3);
-  const Row c4 = TENON_EVEN(b4, b6), c6 = TENON_ODD(b4, b6);
-  const Row c5 = TENON_EVEN(b5, b7), c7 = TENON_ODD(b5, b7);
-#undef TENON_EVEN
-#undef TENON_ODD
-#define TENON_EVEN(x, y) __builtin_shufflevector(x, y, 0, 1, 2, 3, 8, 9, 10, 11)
-#define TENON_ODD(x, y) __builtin_shufflevector(x, y, 4, 5, 6, 7, 12, 13, 14, 15)
-  store(0, TENON_EVEN(c0, c4)), store(4, TENON_ODD(c0, c4));
-  store(1, TENON_EVEN(c1, c5)), store(5, TENON_ODD(c1, c5));
-  store(2, TENON_EVEN(c2, c6)), store(6, TENON_ODD(c2, c6));
-  store(3, TENON_EVEN(c3, c7)), store(7, TENON_ODD(c3, c7));
-#undef TENON_EVEN
-#undef TENON_ODD
+  Row rows[kTile];
+  for (int i = 0; i < kTile; ++i) std::memcpy(&rows[i], from + i * from_row, sizeof(Row));
+  ExchangeSquares<1>(rows);
+  ExchangeSquares<2>(rows);
+  ExchangeSquares<4>(rows);
+  for (int i = 0; i < kTile; ++i) std::memcpy(to + i * to_row, &rows[i], sizeof(Row));
 }
 
 /// Takes n groups of kCount neighbours apart: the i-th of each goes to a row of its own.
@@ -168,7 +168,7 @@ bool InterleaveFew(int64_t count, const Row& row, T* to, int64_t n) {
 }
 
 /// Copies a plane, as along `a` and `b`. Those whose a.from and b.to are 1 are copied in vectors.
-/// It looks now and then whether the kernel is interrupted, and ends early then.
+/// The copy ends early when the kernel is interrupted.
 template <typename T>
 void CopyPlane(const T* from, T* to, const CopyAxis& a, const CopyAxis& b) {
   using namespace plane_internal;  // NOLINT: parts of this function
