@@ -142,7 +142,7 @@ Status AdjustHueKernel(KernelContext& ctx) {
     hue -= 6 * std::floor(hue / 6);
     const auto at = [=](float shift) {
       const float sixths = hue + shift;
-      // As by fmod, which takes longer than all the rest.
+      // The function fmod would take longer than all the rest.
       const float within = sixths < 6 ? sixths : sixths < 12 ? sixths - 6 : std::fmod(sixths, 6.0f);
       const float place = std::abs(within - 3);
       return low + range * std::clamp(place - 1, 0.0f, 1.0f);

@@ -15,7 +15,7 @@
 namespace tenon {
 namespace {
 
-/// What no element is worse than.
+/// A number that no element is worse than.
 template <bool kMax, typename C>
 constexpr C Worst() {
   return kMax ? std::numeric_limits<C>::lowest() : std::numeric_limits<C>::max();

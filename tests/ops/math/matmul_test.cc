@@ -82,7 +82,8 @@ TEST(MatMulTest, EveryDtypeAndTranspositionAgreesWithThreeLoops) {
   }
 }
 
-/// What a product of floats may be off by: its terms' magnitudes are added up in any order.
+/// The product is near the sum of its terms, which may be added up in any order: the difference is
+/// small beside the sum of their magnitudes.
 void ExpectProduct(const GemmShape& s, const Tensor& a, const Tensor& b, const Tensor& found) {
   const float *x = a.data<float>(), *y = b.data<float>(), *z = found.data<float>();
   for (int64_t i = 0; i < s.m; ++i) {
