@@ -165,7 +165,7 @@ Status ReduceAlong(KernelContext& ctx, const ReductionPlan& plan, const T* in, T
 template <template <typename> typename R, typename Types>
 Status ReductionKernel(KernelContext& ctx, bool keep_dims) {
   const Tensor& x = ctx.input(0);
-  TENON_ASSIGN_OR_RETURN(const std::vector<bool> axes, ReducedAxes(ctx.input(1), x.rank()));
+  TENON_ASSIGN_OR_RETURN(const AxisFlags axes, ReducedAxes(ctx.input(1), x.rank()));
   const ReductionPlan plan = PlanReduction(x.shape(), axes, keep_dims);
   // Nothing is added up. Means and products of one element are that element, too; norms are not.
   if (plan.num_reduced == 1 && !std::is_same_v<R<float>, NormReducer<float>>) {

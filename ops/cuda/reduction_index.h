@@ -30,7 +30,7 @@ inline constexpr int64_t kEnoughBlocks = 1024;
 
 /// Unimplemented for plans with more dimensions than a StridedIndex holds.
 inline StatusOr<ReductionIndex> IndexReduction(const ReductionPlan& plan) {
-  const auto index = [](const std::vector<ReductionPlan::Dim>& dims,
+  const auto index = [](const ReductionPlan::Dims& dims,
                         int64_t count) -> StatusOr<StridedIndex<1>> {
     TENON_RETURN_IF_ERROR(CheckIndexRank(dims.size()));
     absl::InlinedVector<StridedDim<1>, 4> walked;

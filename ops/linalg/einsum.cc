@@ -49,7 +49,7 @@ StatusOr<Tensor> Arrange(KernelContext& ctx, const Tensor& t, const LabelDims& f
                          const EinsumLabels& order, size_t kept, const LabelDims& sizes) {
   StridedView source;
   DimVector dims;
-  std::vector<bool> summed;
+  AxisFlags summed;
   for (const int label : order) {
     const auto found = from.find(label);
     source.strides.push_back(found == from.end() ? 0 : found->second.stride);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <dnnl.hpp>
 
+#include <array>
 #include <map>
 #include <memory>
 #include <tuple>
@@ -38,27 +39,34 @@ class PreparedGemm {
                            desc(s.m, s.n, false)),
         attr, CpuEngine());
     matmul_ = dnnl::matmul(prepared);
-    const auto add = [&](int argument, const memory::desc& d) {
-      args_.emplace(argument, memory(d, CpuEngine(), DNNL_MEMORY_NONE));
+    const auto place = [](const memory::desc& d) {
+      return memory(d, CpuEngine(), DNNL_MEMORY_NONE);
     };
-    add(DNNL_ARG_SRC, prepared.src_desc());
-    add(DNNL_ARG_WEIGHTS, prepared.weights_desc());
-    add(DNNL_ARG_DST, prepared.dst_desc());
-    args_.emplace(DNNL_ARG_SCRATCHPAD, memory(prepared.scratchpad_desc(), CpuEngine()));
+    a_ = place(prepared.src_desc());
+    b_ = place(prepared.weights_desc());
+    c_ = place(prepared.dst_desc());
+    scratch_ = memory(prepared.scratchpad_desc(), CpuEngine());
   }
 
   void Run(const float* a, const float* b, float* c) {
-    args_.at(DNNL_ARG_SRC).set_data_handle(const_cast<float*>(a));
-    args_.at(DNNL_ARG_WEIGHTS).set_data_handle(const_cast<float*>(b));
-    args_.at(DNNL_ARG_DST).set_data_handle(c);
-    matmul_.execute(stream_, args_);
+    a_.set_data_handle(const_cast<float*>(a));
+    b_.set_data_handle(const_cast<float*>(b));
+    c_.set_data_handle(c);
+    // The C++ function makes a vector of them each time.
+    const std::array<dnnl_exec_arg_t, 4> args = {{{DNNL_ARG_SRC, a_.get()},
+                                                  {DNNL_ARG_WEIGHTS, b_.get()},
+                                                  {DNNL_ARG_DST, c_.get()},
+                                                  {DNNL_ARG_SCRATCHPAD, scratch_.get()}}};
+    dnnl::error::wrap_c_api(
+        dnnl_primitive_execute(matmul_.get(), stream_.get(), args.size(), args.data()),
+        "could not multiply");
     stream_.wait();
   }
 
  private:
   dnnl::stream stream_;
   dnnl::matmul matmul_;
-  std::unordered_map<int, dnnl::memory> args_;
+  dnnl::memory a_, b_, c_, scratch_;
 };
 
 /// Whether oneDNN's older function is faster than its primitive, which is made for larger products:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <vector>
+#include <absl/container/inlined_vector.h>
 
 #include "core/gradient/gradients.h"
 #include "core/op/shape_inference.h"
@@ -15,20 +15,24 @@ struct ReductionPlan {
     int64_t size;
     int64_t stride;  // in the input, in elements
   };
-  std::vector<Dim> kept;         // outermost first
-  std::vector<Dim> reduced;      // outermost first
+  using Dims = absl::InlinedVector<Dim, 4>;  // outermost first
+  Dims kept;
+  Dims reduced;
   bool inner_is_reduced = true;  // whether the dimension of stride 1 is among `reduced`
   int64_t num_kept = 1;          // elements of the output
   int64_t num_reduced = 1;       // input elements for each of them
   Shape shape;                   // of the output
 };
 
-/// The axes in the tensor `axes` (int32 or int64, a scalar or a vector) made positive; each flag
-/// says whether that axis of a rank-`rank` tensor is reduced. InvalidArgument for an axis out of
-/// range or named twice.
-StatusOr<std::vector<bool>> ReducedAxes(const Tensor& axes, int rank);
+/// By axis, whether it is reduced.
+using AxisFlags = absl::InlinedVector<bool, 8>;
 
-ReductionPlan PlanReduction(const Shape& input, const std::vector<bool>& reduced, bool keep_dims);
+/// The axes in the tensor `axes` (int32 or int64, a scalar or a vector) of a tensor of rank
+/// `rank`. InvalidArgument for an axis out of
+/// range or named twice.
+StatusOr<AxisFlags> ReducedAxes(const Tensor& axes, int rank);
+
+ReductionPlan PlanReduction(const Shape& input, const AxisFlags& reduced, bool keep_dims);
 
 /// The shape function of an op with inputs (input, axes) and the attribute keep_dims.
 Status ReductionShape(ShapeContext& c);

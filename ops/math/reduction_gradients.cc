@@ -10,7 +10,7 @@ namespace tenon {
 namespace {
 
 /// Which axes are reduced, when the graph tells.
-std::optional<std::vector<bool>> StaticAxes(const Node& node) {
+std::optional<AxisFlags> StaticAxes(const Node& node) {
   const Output x = node.input(0), axes = node.input(1);
   if (!x.shape().rank_known() || axes.node->op() != "Const") return std::nullopt;
   const auto value = axes.node->attrs().Get<Tensor>("value");

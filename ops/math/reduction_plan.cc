@@ -7,8 +7,7 @@
 namespace tenon {
 namespace {
 
-DimVector ReducedDims(absl::Span<const int64_t> dims, const std::vector<bool>& reduced,
-                      bool keep_dims) {
+DimVector ReducedDims(absl::Span<const int64_t> dims, const AxisFlags& reduced, bool keep_dims) {
   DimVector left;
   for (size_t i = 0; i < dims.size(); ++i) {
     if (!reduced[i] || keep_dims) left.push_back(reduced[i] ? 1 : dims[i]);
@@ -18,13 +17,13 @@ DimVector ReducedDims(absl::Span<const int64_t> dims, const std::vector<bool>& r
 
 }  // namespace
 
-StatusOr<std::vector<bool>> ReducedAxes(const Tensor& axes, int rank) {
+StatusOr<AxisFlags> ReducedAxes(const Tensor& axes, int rank) {
   if (axes.rank() > 1) {
     return InvalidArgument("Shape must be at most rank 1 but is rank ", axes.rank(),
                            ": the reduction axes have shape ", axes.shape());
   }
   TENON_ASSIGN_OR_RETURN(const DimVector values, ReadIntegers(axes, "reduction axes"));
-  std::vector<bool> reduced(rank, false);
+  AxisFlags reduced(rank, false);
   for (const int64_t axis : values) {
     if (axis < -rank || axis >= rank) {
       return InvalidArgument("Invalid reduction dimension (", axis, " for input with ", rank,
@@ -39,7 +38,7 @@ StatusOr<std::vector<bool>> ReducedAxes(const Tensor& axes, int rank) {
   return reduced;
 }
 
-ReductionPlan PlanReduction(const Shape& input, const std::vector<bool>& reduced, bool keep_dims) {
+ReductionPlan PlanReduction(const Shape& input, const AxisFlags& reduced, bool keep_dims) {
   ReductionPlan plan;
   plan.shape = Shape(ReducedDims(input.dims(), reduced, keep_dims));
   for (int i = 0; i < input.rank(); ++i) {
@@ -49,7 +48,7 @@ ReductionPlan PlanReduction(const Shape& input, const std::vector<bool>& reduced
   bool first = true, last_reduced = false;
   for (int i = input.rank() - 1; i >= 0; --i) {
     if (input.dim(i) == 1) continue;
-    std::vector<ReductionPlan::Dim>& dims = reduced[i] ? plan.reduced : plan.kept;
+    ReductionPlan::Dims& dims = reduced[i] ? plan.reduced : plan.kept;
     if (first) plan.inner_is_reduced = reduced[i];
     if (!first && reduced[i] == last_reduced) {
       dims.back().size *= input.dim(i);
@@ -71,7 +70,7 @@ Status ReductionShape(ShapeContext& c) {
   const Tensor* axes = c.constant(1);
   if (!input.rank_known()) return OkStatus();
   if (axes == nullptr) return keep_dims ? c.Return(PartialShape::OfRank(input.rank())) : OkStatus();
-  TENON_ASSIGN_OR_RETURN(const std::vector<bool> reduced, ReducedAxes(*axes, input.rank()));
+  TENON_ASSIGN_OR_RETURN(const AxisFlags reduced, ReducedAxes(*axes, input.rank()));
   return c.Return(PartialShape(ReducedDims(input.dims(), reduced, keep_dims)));
 }
 

@@ -127,7 +127,7 @@ void AddBias(const BroadcastPlan& plan, bool channels_last, const void* x, const
 
 StatusOr<ReductionPlan> PlanBiasAddGrad(const Tensor& dy, std::string_view data_format) {
   if (dy.rank() < 2) return InvalidArgument("Input tensor must be at least 2D: ", dy.shape());
-  std::vector<bool> reduced(dy.rank(), true);
+  AxisFlags reduced(dy.rank(), true);
   reduced[ChannelAxis(data_format, dy.rank())] = false;
   return PlanReduction(dy.shape(), reduced, false);
 }

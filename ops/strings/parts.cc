@@ -167,7 +167,7 @@ Status ReduceJoinKernel(KernelContext& ctx, bool keep_dims, const std::string& s
     if (seen[i]) return InvalidArgument("Duplicate reduction dimension ", i);
     seen[i] = true;
   }
-  TENON_ASSIGN_OR_RETURN(const std::vector<bool> reduced, ReducedAxes(ctx.input(1), in.rank()));
+  TENON_ASSIGN_OR_RETURN(const AxisFlags reduced, ReducedAxes(ctx.input(1), in.rank()));
   const DimVector strides = StridesOf(in.shape().dims());
   DimVector dims;
   std::vector<ReductionPlan::Dim> kept, joined;

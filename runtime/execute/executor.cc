@@ -17,7 +17,8 @@ constexpr uint32_t kMeasureEvery = 16;
 Executor::Executor(std::unique_ptr<ExecutionPlan> plan, ThreadPool* pool)
     : plan_(std::move(plan)),
       pool_(pool != nullptr && pool->num_threads() > 0 ? pool : nullptr),
-      idle_(*plan_) {
+      plain_states_(*plan_),
+      frame_states_(*plan_) {
   for (const PlanNode& n : plan_->nodes()) {
     max_outputs_ = std::max<int>(max_outputs_, n.num_outputs);
   }
@@ -26,11 +27,11 @@ Executor::Executor(std::unique_ptr<ExecutionPlan> plan, ThreadPool* pool)
 Executor::~Executor() = default;
 
 template <typename State>
-void Executor::RunWith(const PlanValues& values, std::unique_ptr<State> state, bool borrowed,
+void Executor::RunWith(IdleStates<State>& idle, const PlanValues& values, bool borrowed,
                        std::function<void(Status)> done) {
   const bool measure = runs_.fetch_add(1, std::memory_order_relaxed) % kMeasureEvery == 0;
-  const PlanParts parts{*plan_, pool_, max_outputs_, idle_};
-  (new PlanRun<State>(parts, values, std::move(state), measure, std::move(done)))->Start(borrowed);
+  const PlanParts<State> parts{*plan_, pool_, max_outputs_, idle};
+  (new PlanRun<State>(parts, values, measure, std::move(done)))->Start(borrowed);
 }
 
 void Executor::Start(const DeviceRun& run, const std::vector<Tensor>& args,
@@ -42,9 +43,9 @@ void Executor::Start(const DeviceRun& run, const std::vector<Tensor>& args,
   }
   const PlanValues values{run, args, retvals};
   if (plan_->has_control_flow()) {
-    RunWith(values, std::make_unique<FrameState>(*plan_), borrowed, std::move(done));
+    RunWith(frame_states_, values, borrowed, std::move(done));
   } else {
-    RunWith(values, idle_.Take(run.run.trace != nullptr), borrowed, std::move(done));
+    RunWith(plain_states_, values, borrowed, std::move(done));
   }
 }
 

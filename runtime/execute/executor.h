@@ -14,6 +14,7 @@
 
 namespace tenon {
 
+class FrameState;
 struct PlanValues;
 
 /// Runs the nodes of a plan, each as soon as its inputs are there. The thread that waits for a step
@@ -46,13 +47,14 @@ class Executor {
 
  private:
   template <typename State>
-  void RunWith(const PlanValues& values, std::unique_ptr<State> state, bool borrowed,
+  void RunWith(IdleStates<State>& idle, const PlanValues& values, bool borrowed,
                std::function<void(Status)> done);
 
   const std::unique_ptr<ExecutionPlan> plan_;
   ThreadPool* const pool_;
   int max_outputs_ = 0;
-  IdleStates idle_;
+  IdleStates<PlainState> plain_states_;
+  IdleStates<FrameState> frame_states_;
   std::atomic<uint32_t> runs_{0};
 };
 

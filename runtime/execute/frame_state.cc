@@ -1,183 +1,235 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/execute/frame_state.h"
 
-#include <cstring>
+#include <algorithm>
 
 namespace tenon {
 namespace {
 
-/// The 64-bit hash of frame names (a Murmur2 variant).
-uint64_t Hash64(std::string_view text) {
-  constexpr uint64_t kMultiplier = 0xc6a4a7935bd1e995, kSeed = 0xDECAFCAFFE;
-  uint64_t h = kSeed ^ (text.size() * kMultiplier);
-  size_t i = 0;
-  for (; i + 8 <= text.size(); i += 8) {
-    uint64_t k;
-    std::memcpy(&k, text.data() + i, 8);
-    k *= kMultiplier;
-    k ^= k >> 47;
-    k *= kMultiplier;
-    h = (h ^ k) * kMultiplier;
-  }
-  if (i < text.size()) {
-    uint64_t tail = 0;
-    std::memcpy(&tail, text.data() + i, text.size() - i);
-    h = (h ^ tail) * kMultiplier;
-  }
-  h ^= h >> 47;
-  h *= kMultiplier;
-  return h ^ (h >> 47);
+/// What a state may keep of iterations that are over.
+constexpr int64_t kMaxSpareBytes = 32 << 20;
+
+int64_t BytesOf(const ExecutionPlan::Frame& layout) {
+  return layout.num_slots * int64_t{sizeof(Value)} +
+         layout.num_nodes * int64_t{sizeof(LoopIteration::NodeState)} +
+         layout.num_children * int64_t{sizeof(LoopFrame*)};
 }
 
-uint64_t CombineHashes(uint64_t a, uint64_t b) {
-  return a ^ (b + 0x9e3779b97f4a7800 + (a << 10) + (a >> 4));
-}
+/// Holds a Mutex for its scope, unless nobody else can want it.
+class ABSL_SCOPED_LOCKABLE MutexLockUnless {
+ public:
+  MutexLockUnless(bool alone, Mutex& mu)
+      ABSL_EXCLUSIVE_LOCK_FUNCTION(mu) ABSL_NO_THREAD_SAFETY_ANALYSIS : mu_(alone ? nullptr : &mu) {
+    if (mu_ != nullptr) mu_->Lock();
+  }
+  ~MutexLockUnless() ABSL_UNLOCK_FUNCTION() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    if (mu_ != nullptr) mu_->Unlock();
+  }
+  MutexLockUnless(const MutexLockUnless&) = delete;
+  MutexLockUnless& operator=(const MutexLockUnless&) = delete;
+
+ private:
+  Mutex* const mu_;
+};
 
 }  // namespace
 
-uint64_t LoopFrameId(uint64_t parent_id, int64_t parent_iteration, std::string_view name) {
-  return CombineHashes(parent_id,
-                       CombineHashes(static_cast<uint64_t>(parent_iteration), Hash64(name)));
+LoopIteration::LoopIteration(const ExecutionPlan::Frame& layout)
+    : layout(layout),
+      slots(layout.num_slots),
+      states(layout.num_nodes),
+      children(layout.num_children) {
+  FillConstants(layout.constants, slots.data());
 }
 
 void LoopIteration::Clear() {
-  for (Value& v : slots) {
-    if (v.live()) MakeEmpty(v);
+  if (waiting != 0) [[unlikely]] {
+    EmptyAll(slots.data(), static_cast<int>(slots.size()));
+    FillConstants(layout.constants, slots.data());
   }
   std::fill(states.begin(), states.end(), NodeState());
   running = 0;
+  waiting = 0;
   child_frames = 0;
+}
+
+LoopIteration& IterationRing::Add(std::unique_ptr<LoopIteration> iteration) {
+  const auto room = static_cast<int64_t>(places_.size());
+  if (size() == room) {
+    std::vector<std::unique_ptr<LoopIteration>> more(std::max<int64_t>(2, 2 * room));
+    const auto more_mask = static_cast<int64_t>(more.size()) - 1;
+    for (int64_t i = oldest_; i < end_; ++i) more[i & more_mask] = std::move(places_[i & mask_]);
+    places_.swap(more);
+    mask_ = more_mask;
+  }
+  iteration->index = end_;
+  std::unique_ptr<LoopIteration>& place = places_[end_++ & mask_];
+  place = std::move(iteration);
+  return *place;
 }
 
 FrameState::FrameState(const ExecutionPlan& plan) : plan_(plan), spare_(plan.frames().size()) {
   MutexLock lock(mu_);
-  NewIteration(root_, 0);
+  NewIteration(root_);
 }
 
 FrameState::~FrameState() = default;
 
 void FrameState::TakeRoots(Ready* ready) {
   MutexLock lock(mu_);
-  LoopIteration* iteration = root_.iterations.at(0).get();
+  LoopIteration& iteration = root_.iterations.at(0);
   for (const int32_t root : plan_.roots()) {
-    ++iteration->running;
-    ready->push_back({root, false, iteration});
+    ++iteration.running;
+    ready->emplace_back(root, false, &iteration);
   }
 }
 
-LoopIteration* FrameState::NewIteration(LoopFrame& frame, int64_t index) {
+LoopIteration& FrameState::NewIteration(LoopFrame& frame) {
   std::unique_ptr<LoopIteration> iteration;
-  auto& spare = spare_[frame.plan_frame];
+  auto& spare = spare_[frame.plan_frame].iterations;
   if (spare.empty()) {
-    const ExecutionPlan::Frame& layout = plan_.frames()[frame.plan_frame];
-    iteration = std::make_unique<LoopIteration>();
-    iteration->slots.resize(layout.num_slots);
-    iteration->states.resize(layout.num_nodes);
+    iteration = std::make_unique<LoopIteration>(plan_.frames()[frame.plan_frame]);
   } else {
     iteration = std::move(spare.back());
     spare.pop_back();
+    spare_bytes_ -= BytesOf(iteration->layout);
   }
   iteration->frame = &frame;
-  iteration->index = index;
-  LoopIteration* added = iteration.get();
-  frame.iterations.emplace(index, std::move(iteration));
-  return added;
+  return frame.iterations.Add(std::move(iteration));
+}
+
+void FrameState::Keep(std::unique_ptr<LoopIteration> iteration, int32_t plan_frame) {
+  const int64_t bytes = BytesOf(iteration->layout);
+  auto& spare = spare_[plan_frame].iterations;
+  if (!spare.empty() && spare_bytes_ + bytes > kMaxSpareBytes) return;
+  iteration->Clear();
+  spare_bytes_ += bytes;
+  spare.push_back(std::move(iteration));
 }
 
 LoopFrame& FrameState::EnterFrame(LoopIteration& parent, int32_t plan_frame) {
-  auto [it, added] = frames_.try_emplace({&parent, plan_frame});
-  if (added) {
-    it->second = std::make_unique<LoopFrame>();
-    LoopFrame& frame = *it->second;
-    const FrameInfo::Frame& info = plan_.frames()[plan_frame].info;
-    frame.plan_frame = plan_frame;
-    frame.id = LoopFrameId(parent.frame->id, parent.index, info.name);
-    frame.parent = &parent;
-    frame.pending_enters = info.num_enters;
-    ++parent.child_frames;
-    NewIteration(frame, 0);
+  const ExecutionPlan::Frame& layout = plan_.frames()[plan_frame];
+  LoopFrame*& place = parent.children[layout.place];
+  if (place != nullptr) return *place;
+  auto& spare = spare_[plan_frame].frames;
+  if (spare.empty()) {
+    place = frames_.emplace_back(std::make_unique<LoopFrame>()).get();
+    place->plan_frame = plan_frame;
+  } else {
+    place = spare.back();
+    spare.pop_back();
   }
-  return *it->second;
+  LoopFrame& frame = *place;
+  frame.id = LoopFrameId(parent.frame->id, parent.index, layout.name_hash);
+  frame.parent = &parent;
+  frame.pending_enters = layout.info.num_enters;
+  frame.last_index = 0;
+  frame.left.assign(layout.num_nodes, false);
+  ++parent.child_frames;
+  ++running_frames_;
+  NewIteration(frame);
+  return frame;
 }
 
-void FrameState::Finish(const ReadyNode& r, const PlanNode& item, Value* outputs, Ready* ready) {
-  MutexLock lock(mu_);
-  LoopIteration& here = *r.iteration;
+void FrameState::Finish(ReadyNode r, const PlanNode& item, Value* outputs, bool alone,
+                        Ready* ready) {
+  const MutexLockUnless lock(alone, mu_);
+  LoopIteration& here = *r.iteration();
   LoopFrame* frame = here.frame;
-  const bool dead = outputs == nullptr || (item.num_outputs > 0 && !outputs[0].live());
+  const auto dead = [&] {
+    return outputs == nullptr || (item.num_outputs > 0 && !outputs[0].live());
+  };
   switch (item.flow) {
     case FlowKind::kEnter:
-    case FlowKind::kConstantEnter: {
-      LoopFrame& child = EnterFrame(here, item.child_frame);
-      LoopFrame::Waiting value{r.node, dead ? Value() : outputs[0], dead};
-      if (item.flow == FlowKind::kConstantEnter) {
-        for (auto& [index, iteration] : child.iterations) DeliverOne(value, *iteration, ready);
-        child.invariants.push_back(std::move(value));
-      } else {
-        DeliverOne(value, *child.iterations.at(0), ready);
-      }
-      --child.pending_enters;
-      Retire(&child, 0, ready);
+    case FlowKind::kConstantEnter:
+      FinishEnter(r, item, dead() ? nullptr : outputs, ready);
       break;
-    }
     case FlowKind::kExit:
-      if (!dead) {
+      if (!dead()) {
         // The consumers' other inputs are gone when they have run.
-        if (frame->left.insert(r.node).second) Deliver(r.node, outputs, *frame->parent, ready);
+        if (!frame->left[item.state]) Deliver(r.node(), outputs, *frame->parent, ready);
+        frame->left[item.state] = true;
       } else if (here.index == frame->last_index) {
-        frame->dead_exits.push_back(r.node);
+        frame->dead_exits.push_back(r.node());
       }
       break;
     case FlowKind::kNextIteration:
-      if (!dead) NextIteration(here, {r.node, std::move(outputs[0]), false}, ready);
+      if (!dead()) NextIteration(here, {r.node(), std::move(outputs[0]), false}, ready);
       break;
     default:
-      Deliver(r.node, outputs, here, ready);
+      Deliver(r.node(), outputs, here, ready);
   }
   if (--here.running == 0) Retire(frame, here.index, ready);
 }
 
+void FrameState::FinishEnter(ReadyNode r, const PlanNode& item, Value* outputs, Ready* ready) {
+  LoopFrame& child = EnterFrame(*r.iteration(), item.child_frame);
+  const bool dead = outputs == nullptr;
+  LoopFrame::Waiting value{r.node(), dead ? Value() : std::move(outputs[0]), dead};
+  if (item.flow == FlowKind::kConstantEnter) {
+    for (int64_t i = child.iterations.oldest(); i <= child.last_index; ++i) {
+      DeliverOne<Way::kCopy>(value, child.iterations.at(i), ready);
+    }
+    child.invariants.push_back(std::move(value));
+  } else {
+    DeliverOne(value, child.iterations.at(0), ready);
+  }
+  if (--child.pending_enters == 0) Retire(&child, 0, ready);
+}
+
+template <FrameState::Way kWay>
 void FrameState::Deliver(int32_t node, Value* outputs, LoopIteration& target, Ready* ready) {
   const PlanNode& item = plan_.node(node);
+  const PlanEdge* const edges = plan_.edges();
   for (int32_t i = item.edges_begin; i < item.edges_end; ++i) {
-    const PlanEdge& e = plan_.edges()[i];
+    const PlanEdge& e = edges[i];
     if (e.output == kControlSlot || outputs == nullptr) {
-      Activate(e, nullptr, outputs == nullptr, target, ready);
+      Activate<kWay>(e, nullptr, outputs == nullptr, target, ready);
     } else {
       Value& value = outputs[e.output];
-      Activate(e, &value, !value.live(), target, ready);
+      Activate<kWay>(e, &value, !value.live(), target, ready);
     }
   }
 }
 
-void FrameState::DeliverOne(const LoopFrame::Waiting& w, LoopIteration& target, Ready* ready) {
-  Value copy = w.value;
-  Deliver(w.node, w.dead ? nullptr : &copy, target, ready);
+template <FrameState::Way kWay>
+void FrameState::DeliverOne(LoopFrame::Waiting& w, LoopIteration& target, Ready* ready) {
+  Deliver<kWay>(w.node, w.dead ? nullptr : &w.value, target, ready);
 }
 
+template <FrameState::Way kWay>
+void FrameState::Store(const PlanEdge& edge, Value* value, LoopIteration& target) {
+  Value& slot = target.slots[edge.slot];
+  if (kWay == Way::kMove && edge.last) {
+    std::destroy_at(&slot);
+    std::construct_at(&slot, std::move(*value));
+  } else {
+    slot = *value;
+  }
+}
+
+template <FrameState::Way kWay>
 void FrameState::Activate(const PlanEdge& edge, Value* value, bool dead, LoopIteration& target,
                           Ready* ready) {
   const PlanNode& dst = plan_.node(edge.dst);
-  if (dst.flow == FlowKind::kMerge) return ActivateMerge(edge, value, dead, target, ready);
-  LoopIteration::NodeState& state = target.states[dst.state];
-  if (dead) {
-    state.dead = true;
-  } else if (edge.slot != kControlSlot) {
-    Value& slot = target.slots[edge.slot];
-    if (edge.last) {
-      std::destroy_at(&slot);
-      std::construct_at(&slot, std::move(*value));
-    } else {
-      slot = *value;
-    }
+  if (dst.flow == FlowKind::kMerge) return ActivateMerge<kWay>(edge, value, dead, target, ready);
+  if (!dead && edge.slot != kControlSlot) Store<kWay>(edge, value, target);
+  bool runs_dead = dead;
+  if (!edge.only) {
+    LoopIteration::NodeState& state = target.states[dst.state];
+    state.dead |= dead;
+    runs_dead = state.dead;
+    // Counting up from zero spares writing every node's count into each new iteration.
+    const bool first = state.pending == 0;
+    target.waiting += first;
+    if (++state.pending < dst.pending) return;
+    --target.waiting;
   }
-  // Counting up from zero spares writing every node's count into each new iteration.
-  if (++state.pending < dst.pending) return;
   ++target.running;
-  const bool runs_dead = state.dead && dst.flow != FlowKind::kControlTrigger;
-  ready->push_back({edge.dst, runs_dead, &target});
+  ready->emplace_back(edge.dst, runs_dead && dst.flow != FlowKind::kControlTrigger, &target);
 }
 
+template <FrameState::Way kWay>
 void FrameState::ActivateMerge(const PlanEdge& edge, Value* value, bool dead, LoopIteration& target,
                                Ready* ready) {
   const PlanNode& dst = plan_.node(edge.dst);
@@ -189,33 +241,34 @@ void FrameState::ActivateMerge(const PlanEdge& edge, Value* value, bool dead, Lo
     ++state.dead_inputs;
   } else if (!state.live) {
     state.live = true;
-    target.slots[edge.slot] = *value;
+    ++target.waiting;
+    Store<kWay>(edge, value, target);
   }
   const bool all_dead = !state.live && state.dead_inputs == dst.merge_inputs;
   if (state.pending < dst.pending || !(state.live || all_dead)) return;
   state.started = true;
+  target.waiting -= state.live;
   ++target.running;
-  ready->push_back({edge.dst, all_dead, &target});
+  ready->emplace_back(edge.dst, all_dead, &target);
 }
 
 void FrameState::NextIteration(LoopIteration& from, LoopFrame::Waiting value, Ready* ready) {
   LoopFrame& frame = *from.frame;
   if (from.index < frame.last_index) {
-    DeliverOne(value, *frame.iterations.at(from.index + 1), ready);
-    return;
+    return DeliverOne(value, frame.iterations.at(from.index + 1), ready);
   }
   frame.next.push_back(std::move(value));
   const int limit = plan_.frames()[frame.plan_frame].info.parallel_iterations;
-  if (static_cast<int>(frame.iterations.size()) < limit) StartIteration(frame, ready);
+  if (frame.iterations.size() < limit) StartIteration(frame, ready);
 }
 
 void FrameState::StartIteration(LoopFrame& frame, Ready* ready) {
-  LoopIteration* next = NewIteration(frame, ++frame.last_index);
+  LoopIteration& next = NewIteration(frame);
+  frame.last_index = next.index;
   frame.dead_exits.clear();
-  for (const LoopFrame::Waiting& w : frame.invariants) DeliverOne(w, *next, ready);
-  std::vector<LoopFrame::Waiting> values;
-  values.swap(frame.next);
-  for (const LoopFrame::Waiting& w : values) DeliverOne(w, *next, ready);
+  for (LoopFrame::Waiting& w : frame.invariants) DeliverOne<Way::kCopy>(w, next, ready);
+  for (LoopFrame::Waiting& w : frame.next) DeliverOne(w, next, ready);
+  frame.next.clear();
 }
 
 void FrameState::Retire(LoopFrame* frame, int64_t index, Ready* ready) {
@@ -224,12 +277,15 @@ void FrameState::Retire(LoopFrame* frame, int64_t index, Ready* ready) {
     if (!RetireIterations(*frame, index, ready)) return;
     if (!frame->iterations.empty() || frame->pending_enters > 0) return;
     LoopIteration& parent = *frame->parent;
-    const int32_t plan_frame = frame->plan_frame;
     for (const int32_t exit : frame->dead_exits) {
-      if (!frame->left.contains(exit)) Deliver(exit, nullptr, parent, ready);
+      if (!frame->left[plan_.node(exit).state]) Deliver(exit, nullptr, parent, ready);
     }
-    frames_.erase({&parent, plan_frame});
-    if (parent.frame == &root_) spare_[plan_frame].clear();
+    frame->iterations.Restart();
+    frame->invariants.clear();
+    frame->dead_exits.clear();
+    parent.children[plan_.frames()[frame->plan_frame].place] = nullptr;
+    spare_[frame->plan_frame].frames.push_back(frame);
+    --running_frames_;
     --parent.child_frames;
     if (parent.running != 0) return;
     frame = parent.frame;
@@ -238,21 +294,16 @@ void FrameState::Retire(LoopFrame* frame, int64_t index, Ready* ready) {
 }
 
 bool FrameState::RetireIterations(LoopFrame& frame, int64_t index, Ready* ready) {
-  for (auto it = frame.iterations.find(index); it != frame.iterations.end();
-       it = frame.iterations.find(++index)) {
-    const LoopIteration& iteration = *it->second;
-    const bool earlier = it != frame.iterations.begin();
+  for (; frame.iterations.contains(index); ++index) {
+    const LoopIteration& iteration = frame.iterations.at(index);
+    const bool earlier = index != frame.iterations.oldest();
     if (iteration.running > 0 || iteration.child_frames > 0 || earlier ||
         (index == 0 && frame.pending_enters > 0)) {
       return false;
     }
-    it->second->Clear();
-    spare_[frame.plan_frame].push_back(std::move(it->second));
-    frame.iterations.erase(it);
+    Keep(frame.iterations.TakeOldest(), frame.plan_frame);
     const int limit = plan_.frames()[frame.plan_frame].info.parallel_iterations;
-    if (!frame.next.empty() && static_cast<int>(frame.iterations.size()) < limit) {
-      StartIteration(frame, ready);
-    }
+    if (!frame.next.empty() && frame.iterations.size() < limit) StartIteration(frame, ready);
   }
   return true;
 }

@@ -2,11 +2,49 @@
 #include "runtime/execute/frames.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "core/base/hash_map.h"
 #include "core/graph/graph.h"
 
 namespace tenon {
+namespace {
+
+/// A Murmur2 variant of 64 bits.
+uint64_t Hash64(std::string_view text) {
+  constexpr uint64_t kMultiplier = 0xc6a4a7935bd1e995, kSeed = 0xDECAFCAFFE;
+  uint64_t h = kSeed ^ (text.size() * kMultiplier);
+  size_t i = 0;
+  for (; i + 8 <= text.size(); i += 8) {
+    uint64_t k;
+    std::memcpy(&k, text.data() + i, 8);
+    k *= kMultiplier;
+    k ^= k >> 47;
+    k *= kMultiplier;
+    h = (h ^ k) * kMultiplier;
+  }
+  if (i < text.size()) {
+    uint64_t tail = 0;
+    std::memcpy(&tail, text.data() + i, text.size() - i);
+    h = (h ^ tail) * kMultiplier;
+  }
+  h ^= h >> 47;
+  h *= kMultiplier;
+  return h ^ (h >> 47);
+}
+
+uint64_t CombineHashes(uint64_t a, uint64_t b) {
+  return a ^ (b + 0x9e3779b97f4a7800 + (a << 10) + (a >> 4));
+}
+
+}  // namespace
+
+uint64_t LoopNameHash(std::string_view name) { return Hash64(name); }
+
+uint64_t LoopFrameId(uint64_t parent_id, int64_t parent_iteration, uint64_t name_hash) {
+  return CombineHashes(parent_id,
+                       CombineHashes(static_cast<uint64_t>(parent_iteration), name_hash));
+}
 
 StatusOr<FrameInfo> FindFrames(const Graph& graph) {
   FrameInfo info;

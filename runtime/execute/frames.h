@@ -27,4 +27,12 @@ struct FrameInfo {
 /// entered from two places.
 StatusOr<FrameInfo> FindFrames(const Graph& graph);
 
+/// The hash of a loop's name, for LoopFrameId: TensorFlow's, so that loops may span its tasks and
+/// ours.
+uint64_t LoopNameHash(std::string_view name);
+
+/// The number that stands for a loop in rendezvous keys: of the loop whose name has the hash
+/// `name_hash`, entered in iteration `parent_iteration` of frame `parent_id`.
+uint64_t LoopFrameId(uint64_t parent_id, int64_t parent_iteration, uint64_t name_hash);
+
 }  // namespace tenon

@@ -22,10 +22,11 @@ class PlainState {
  public:
   explicit PlainState(const ExecutionPlan& plan)
       : plan_(plan),
+        constants_(plan.frames()[0].constants),
         slots_(plan.frames()[0].num_slots),
         pending_(plan.nodes().size()),
         dead_(plan.nodes().size()) {
-    FillConstants();
+    FillConstants(constants_, slots_.data());
   }
 
   /// For the next step. `traced`: each node is to be run, be it that it does nothing.
@@ -34,46 +35,36 @@ class PlainState {
     std::copy(plan_.pending().begin(), plan_.pending().end(), pending_.begin());
     std::fill(dead_.begin(), dead_.end(), 0);
   }
-  /// Drops the values that a failed step left behind.
-  void Clear() {
-    for (Value& v : slots_) v = Value();
-    FillConstants();
-  }
+  /// A step that has ended without an error leaves nothing behind.
+  bool reusable() const { return true; }
 
   template <typename Push>
   void Start(Push push) {
     for (const int32_t root : plan_.roots()) push(ReadyNode{root, false});
   }
 
-  Value* Inputs(const ReadyNode&, const PlanNode& item) { return slots_.data() + item.first_slot; }
+  Value* Inputs(ReadyNode, const PlanNode& item) { return slots_.data() + item.first_slot; }
   /// Where a node is to put its outputs: where they are wanted, if that is one place, or `room`.
   Value* OutputPlace(const PlanNode& item, Value* room) {
     return item.output_slot < 0 ? room : &slots_[item.output_slot];
   }
   /// Takes away the inputs of a node that has run.
-  ABSL_ATTRIBUTE_ALWAYS_INLINE void DropInputs(const ReadyNode&, const PlanNode& item) {
-    Value* const inputs = slots_.data() + item.first_slot;
-    for (int i = 0; i < item.num_inputs; ++i) {
-      if (!item.input_is_constant(i)) {
-        MakeEmpty(inputs[i]);
-      } else if (!inputs[i].tensor.buffer()) {
-        TakeBack(item.first_slot + i);
-      }
-    }
+  ABSL_ATTRIBUTE_ALWAYS_INLINE void DropInputs(ReadyNode, const PlanNode& item) {
+    DropInputsOf(item, constants_, slots_.data());
   }
 
   /// An empty queue, for the thread that waits for the step: its memory is for the next one too.
   ReadyQueue& spare_queue() { return spare_queue_; }
 
-  uint64_t FrameId(const ReadyNode&) const { return 0; }
-  int64_t IterationIndex(const ReadyNode&) const { return 0; }
+  uint64_t FrameId(ReadyNode) const { return 0; }
+  int64_t IterationIndex(ReadyNode) const { return 0; }
 
   /// Hands the outputs of a node to its consumers. `outputs` is null when the node is dead; an
   /// output without a value is dead by itself. Those in OutputPlace() stay there. `alone` says
   /// whether no other thread propagates meanwhile, and all that others did before is seen.
   template <typename Alone, typename Push>
-  ABSL_ATTRIBUTE_ALWAYS_INLINE void Propagate(const ReadyNode&, const PlanNode& item,
-                                              Value* outputs, Alone alone, Push push) {
+  ABSL_ATTRIBUTE_ALWAYS_INLINE void Propagate(ReadyNode, const PlanNode& item, Value* outputs,
+                                              Alone alone, const Push& push) {
     const PlanEdge* const edges = plan_.edges();
     for (int32_t i = item.edges_begin; i < item.edges_end; ++i) {
       const PlanEdge& e = edges[i];
@@ -95,7 +86,7 @@ class PlainState {
       ReadyNode ready{e.dst, dead};
       if (!e.only || e.to_passage) {
         ready = Arrive(e, dead, alone());
-        if (ready.node < 0) continue;
+        if (ready.node() < 0) continue;
       }
       push(ready);
     }
@@ -125,16 +116,6 @@ class PlainState {
     }
   }
 
-  void FillConstants() {
-    for (const PlanConstant& c : plan_.constants()) slots_[c.slot].tensor = *c.value;
-  }
-  /// Out of line: few kernels take a constant away.
-  ABSL_ATTRIBUTE_NOINLINE void TakeBack(int32_t slot) {
-    const auto before = [](const PlanConstant& c, int32_t s) { return c.slot < s; };
-    const auto& all = plan_.constants();
-    slots_[slot].tensor = *std::lower_bound(all.begin(), all.end(), slot, before)->value;
-  }
-
   bool CountDown(int32_t node, bool alone) {
     const std::atomic_ref count(pending_[node]);
     if (!alone) return count.fetch_sub(1, std::memory_order_acq_rel) == 1;
@@ -145,6 +126,7 @@ class PlainState {
   }
 
   const ExecutionPlan& plan_;
+  const std::vector<PlanConstant>& constants_;
   std::vector<Value> slots_;
   std::vector<int32_t> pending_;
   std::vector<uint8_t> dead_;
@@ -153,14 +135,15 @@ class PlainState {
 };
 
 /// The states of runs that have ended, for the next runs of the plan. Thread-safe.
+template <typename State>
 class IdleStates {
  public:
   /// `plan` must outlive this.
   explicit IdleStates(const ExecutionPlan& plan) : plan_(plan) {}
 
   /// A state in which nothing has run, for a step that is `traced` or not.
-  std::unique_ptr<PlainState> Take(bool traced) {
-    std::unique_ptr<PlainState> state;
+  std::unique_ptr<State> Take(bool traced) {
+    std::unique_ptr<State> state;
     {
       MutexLock lock(mu_);
       if (!states_.empty()) {
@@ -168,14 +151,14 @@ class IdleStates {
         states_.pop_back();
       }
     }
-    if (state == nullptr) state = std::make_unique<PlainState>(plan_);
+    if (state == nullptr) state = std::make_unique<State>(plan_);
     state->Reset(traced);
     return state;
   }
 
-  /// Keeps the state of a run that has ended with `status`.
-  void GiveBack(std::unique_ptr<PlainState> state, const Status& status) {
-    if (!status.ok()) state->Clear();
+  /// Keeps the state of a run that has ended with `status`, unless it left something behind.
+  void GiveBack(std::unique_ptr<State> state, const Status& status) {
+    if (!status.ok() || !state->reusable()) return;
     MutexLock lock(mu_);
     states_.push_back(std::move(state));
   }
@@ -183,7 +166,7 @@ class IdleStates {
  private:
   const ExecutionPlan& plan_;
   Mutex mu_;
-  std::vector<std::unique_ptr<PlainState>> states_ ABSL_GUARDED_BY(mu_);
+  std::vector<std::unique_ptr<State>> states_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace tenon

@@ -33,12 +33,7 @@ StatusOr<std::unique_ptr<ExecutionPlan>> ExecutionPlan::Create(const Graph& grap
   TENON_ASSIGN_OR_RETURN(const FrameInfo info, FindFrames(graph));
   TENON_ASSIGN_OR_RETURN(const std::vector<Node*> order, graph.TopologicalOrder());
   std::unique_ptr<ExecutionPlan> plan(new ExecutionPlan(device));
-  for (const FrameInfo::Frame& f : info.frames) {
-    if (!plan->frames_.empty()) {
-      plan->frame_of_name_[f.name] = static_cast<int32_t>(plan->frames_.size());
-    }
-    plan->frames_.push_back({f, 0, 0});
-  }
+  plan->AddFrames(info);
   plan->index_of_.assign(graph.num_ids(), -1);
   TENON_RETURN_IF_ERROR(plan->AddNodes(order, info, kernel_of));
   plan->FindFollowers(order);
@@ -46,8 +41,22 @@ StatusOr<std::unique_ptr<ExecutionPlan>> ExecutionPlan::Create(const Graph& grap
   plan->FindRoots();
   plan->LimitIterations();
   plan->index_of_ = {};
+  plan->placed_ = {};
   plan->frame_of_name_ = {};
   return plan;
+}
+
+void ExecutionPlan::AddFrames(const FrameInfo& info) {
+  for (const FrameInfo::Frame& f : info.frames) {
+    Frame frame;
+    frame.info = f;
+    if (!frames_.empty()) {
+      frame_of_name_[f.name] = static_cast<int32_t>(frames_.size());
+      frame.name_hash = LoopNameHash(f.name);
+      frame.place = frames_[f.parent].num_children++;
+    }
+    frames_.push_back(std::move(frame));
+  }
 }
 
 Status ExecutionPlan::AddNodes(const std::vector<Node*>& order, const FrameInfo& info,
@@ -144,22 +153,66 @@ void ExecutionPlan::FindFollowers(const std::vector<Node*>& order) {
   }
 }
 
+bool ExecutionPlan::CanBePlaced(const OutEdge& edge) const {
+  const PlanNode& dst = nodes_[index_of_[edge.dst->id()]];
+  return edge.input != kControlSlot && edge.input < PlanNode::kMaxConstantInputs &&
+         dst.role == PlanNode::Role::kKernel && dst.flow == FlowKind::kPlain;
+}
+
+std::vector<std::pair<int32_t, int32_t>> ExecutionPlan::PlaceConstants(
+    const std::vector<Node*>& order) {
+  std::vector<std::pair<int32_t, int32_t>> waits;
+  placed_.resize(order.size());
+  for (size_t i = 0; i < order.size(); ++i) {
+    if (nodes_[i].role != PlanNode::Role::kConstant) continue;
+    const auto& edges = order[i]->out_edges();
+    const auto& before = order[i]->control_inputs();
+    placed_[i] =
+        std::all_of(edges.begin(), edges.end(), [&](const OutEdge& e) { return CanBePlaced(e); });
+    // A constant that waits for something may be on a branch that is not taken. Its consumers can
+    // wait for that themselves, by no more edges than those that go away.
+    if (!before.empty() && before.size() > 1 && edges.size() > 1) placed_[i] = false;
+    if (!before.empty() && !placed_[i]) continue;
+    for (const OutEdge& e : edges) {
+      if (!CanBePlaced(e)) continue;
+      const int32_t dst = index_of_[e.dst->id()];
+      PlanNode& item = nodes_[dst];
+      frames_[item.frame].constants.push_back(
+          {item.first_slot + e.input, nodes_[i].kernel->constant()});
+      item.constant_inputs |= 1 << e.input;
+      --item.pending;
+      for (const Node* node : before) waits.push_back({index_of_[node->id()], dst});
+    }
+  }
+  const auto by_slot = [](const PlanConstant& a, const PlanConstant& b) { return a.slot < b.slot; };
+  for (Frame& f : frames_) std::sort(f.constants.begin(), f.constants.end(), by_slot);
+  std::sort(waits.begin(), waits.end());
+  waits.erase(std::unique(waits.begin(), waits.end()), waits.end());
+  return waits;
+}
+
 void ExecutionPlan::AddEdges(const std::vector<Node*>& order) {
+  const std::vector<std::pair<int32_t, int32_t>> waits = PlaceConstants(order);
+  auto wait = waits.begin();
+  std::vector<size_t> reached(order.size());  // one more than the last node with an edge to it
   std::vector<size_t> consumed;  // by output: one more than the last node that was seen to use it
   for (size_t i = 0; i < order.size(); ++i) {
     PlanNode& item = nodes_[i];
     item.edges_begin = static_cast<int32_t>(edges_.size());
     for (const OutEdge& e : order[i]->out_edges()) {
       const int32_t dst = index_of_[e.dst->id()];
+      const bool is_placed = item.role == PlanNode::Role::kConstant && e.input != kControlSlot &&
+                             nodes_[dst].input_is_constant(e.input);
+      if (is_placed || placed_[dst]) continue;
       const int32_t slot =
           e.input == kControlSlot ? kControlSlot : nodes_[dst].first_slot + e.input;
-      if (IsConstantInput(static_cast<int32_t>(i), dst, e.input)) {
-        constants_.push_back({slot, item.kernel->constant()});
-        nodes_[dst].constant_inputs |= 1 << e.input;
-        --nodes_[dst].pending;
-        continue;
-      }
       edges_.push_back({dst, slot, e.output, false, false, false});
+      reached[dst] = i + 1;
+    }
+    for (; wait != waits.end() && wait->first == static_cast<int32_t>(i); ++wait) {
+      if (reached[wait->second] == i + 1) continue;
+      edges_.push_back({wait->second, kControlSlot, kControlSlot, false, false, false});
+      ++nodes_[wait->second].pending;
     }
     item.edges_end = static_cast<int32_t>(edges_.size());
     consumed.resize(std::max<size_t>(consumed.size(), item.num_outputs));
@@ -178,20 +231,9 @@ void ExecutionPlan::AddEdges(const std::vector<Node*>& order) {
   }
   for (PlanEdge& e : edges_) {
     const PlanNode& dst = nodes_[e.dst];
-    e.only = dst.pending == 1;
+    e.only = dst.pending == 1 && dst.flow != FlowKind::kMerge;
     e.to_passage = dst.role == PlanNode::Role::kOrder && dst.edges_end - dst.edges_begin <= 1;
   }
-  const auto by_slot = [](const PlanConstant& a, const PlanConstant& b) { return a.slot < b.slot; };
-  std::sort(constants_.begin(), constants_.end(), by_slot);
-}
-
-bool ExecutionPlan::IsConstantInput(int32_t i, int32_t dst, int input) const {
-  if (has_control_flow_ || input == kControlSlot || input >= PlanNode::kMaxConstantInputs) {
-    return false;
-  }
-  // A constant that waits for something may be on a branch that is not taken.
-  return nodes_[i].role == PlanNode::Role::kConstant && nodes_[i].pending == 0 &&
-         nodes_[dst].role == PlanNode::Role::kKernel && nodes_[dst].flow == FlowKind::kPlain;
 }
 
 void ExecutionPlan::FindRoots() {
@@ -199,9 +241,7 @@ void ExecutionPlan::FindRoots() {
   for (size_t i = 0; i < nodes_.size(); ++i) {
     const PlanNode& item = nodes_[i];
     pending_.push_back(item.pending);
-    const bool nothing_left =
-        item.role == PlanNode::Role::kConstant && item.edges_begin == item.edges_end;
-    if (item.pending == 0 && item.flow != FlowKind::kMerge && !nothing_left) {
+    if (item.pending == 0 && item.flow != FlowKind::kMerge && !placed_[i]) {
       roots_.push_back(static_cast<int32_t>(i));
     }
   }
@@ -209,20 +249,39 @@ void ExecutionPlan::FindRoots() {
 
 void ExecutionPlan::LimitIterations() {
   constexpr int64_t kStateBytes = 16, kIterationBytes = 512;
-  // One iteration of a frame and of all those inside it. Parents come before their children.
-  std::vector<int64_t> bytes(frames_.size());
-  for (size_t f = frames_.size() - 1; f > 0; --f) {
-    bytes[f] += kIterationBytes + frames_[f].num_slots * int64_t{sizeof(Value)} +
-                frames_[f].num_nodes * kStateBytes;
-    bytes[frames_[f].info.parent] += bytes[f];
+  constexpr double kMost = 1e18;  // a wish may be more than any number of bytes
+  const size_t n = frames_.size();
+  // One iteration of a frame alone, with one of each frame inside it, and as many as are wished.
+  std::vector<double> own(n), least(n), wish(n);
+  for (size_t f = n; f-- > 0;) {
+    own[f] = static_cast<double>(kIterationBytes + frames_[f].num_slots * int64_t{sizeof(Value)} +
+                                 frames_[f].num_nodes * kStateBytes);
+    least[f] += own[f];
+    wish[f] = std::min(kMost, (own[f] + wish[f]) * frames_[f].info.parallel_iterations);
+    if (f == 0) break;
+    // Parents come before their children.
+    least[frames_[f].info.parent] += least[f];
+    wish[frames_[f].info.parent] += wish[f];
   }
-  std::vector<int64_t> share(frames_.size(), kMaxIterationBytes);
-  for (size_t f = 1; f < frames_.size(); ++f) {
+  std::vector<std::vector<int32_t>> children(n);
+  for (size_t f = 1; f < n; ++f)
+    children[frames_[f].info.parent].push_back(static_cast<int32_t>(f));
+  std::vector<double> share(n, kMaxIterationBytes);
+  for (size_t f = 0; f < n; ++f) {
     FrameInfo::Frame& info = frames_[f].info;
-    const int64_t room = share[info.parent] / bytes[f];
-    info.parallel_iterations =
-        static_cast<int>(std::clamp<int64_t>(room, 1, info.parallel_iterations));
-    share[f] = share[info.parent] / info.parallel_iterations;
+    if (f > 0) {
+      info.parallel_iterations =
+          static_cast<int>(std::clamp<double>(share[f] / least[f], 1, info.parallel_iterations));
+    }
+    // Who wishes for less than an equal share leaves the rest to the others.
+    std::sort(children[f].begin(), children[f].end(),
+              [&](int32_t a, int32_t b) { return wish[a] < wish[b]; });
+    double left = f == 0 ? share[0] : share[f] / info.parallel_iterations - own[f];
+    for (size_t i = 0; i < children[f].size(); ++i) {
+      const int32_t child = children[f][i];
+      share[child] = std::min(wish[child], left / static_cast<double>(children[f].size() - i));
+      left -= share[child];
+    }
   }
 }
 

@@ -63,7 +63,7 @@ struct alignas(64) PlanNode {
 };
 static_assert(sizeof(PlanNode) == 64, "a node's layout is one line of the cache");
 
-/// The value of an input that is the same in all steps: it stays in the states of steps.
+/// The value of an input that is the same in all steps and iterations: it stays in their states.
 struct PlanConstant {
   int32_t slot;
   const Tensor* value;  // its kernel's
@@ -88,8 +88,6 @@ class ExecutionPlan {
   const std::vector<int32_t>& roots() const { return roots_; }
   /// PlanNode::pending of each node, in one piece: a step begins with a copy.
   const std::vector<int32_t>& pending() const { return pending_; }
-  /// By slot. Only of plans without control flow.
-  const std::vector<PlanConstant>& constants() const { return constants_; }
   const std::string& name(int32_t i) const { return names_[i]; }
   const std::string& op(int32_t i) const { return ops_[i]; }
   Device& device() const { return device_; }
@@ -98,8 +96,12 @@ class ExecutionPlan {
   /// as a bounded amount of memory holds.
   struct Frame {
     FrameInfo::Frame info;
+    uint64_t name_hash = 0;    // see LoopNameHash
+    int32_t place = 0;         // among the loops within the same one
+    int32_t num_children = 0;  // loops within this one
     int32_t num_slots = 0;
     int32_t num_nodes = 0;
+    std::vector<PlanConstant> constants;  // by slot
   };
   const std::vector<Frame>& frames() const { return frames_; }
   /// Whether steps need frames and merges; without, a cheaper step state does.
@@ -136,11 +138,14 @@ class ExecutionPlan {
   /// Finds the nodes that renew their inputs: those to which a value may come that was read from a
   /// ref variable, here or before, and kept.
   void FindFollowers(const std::vector<Node*>& order);
+  void AddFrames(const FrameInfo& info);
+  /// Puts constants where they are wanted, and has their consumers wait for what they wait for:
+  /// gives these as edges, by their sources.
+  std::vector<std::pair<int32_t, int32_t>> PlaceConstants(const std::vector<Node*>& order);
+  /// Whether the value that `edge` brings can be there before, if it is a constant's.
+  bool CanBePlaced(const OutEdge& edge) const;
   void AddEdges(const std::vector<Node*>& order);
-  /// Whether the value of node `i` need not be brought to input `input` of `dst` in each step.
-  bool IsConstantInput(int32_t i, int32_t dst, int input) const;
-  /// Leaves out constants that are all where they are wanted, and adds the nodes that waited for
-  /// nothing else. Notes what the others wait for.
+  /// Notes which nodes wait for nothing, and what the others wait for.
   void FindRoots();
   void LimitIterations();
 
@@ -153,7 +158,6 @@ class ExecutionPlan {
   std::vector<PlanEdge> edges_;
   std::vector<int32_t> roots_;
   std::vector<int32_t> pending_;
-  std::vector<PlanConstant> constants_;
   std::vector<Frame> frames_;
   bool has_control_flow_ = false;
   DTypeVector arg_types_;
@@ -166,6 +170,7 @@ class ExecutionPlan {
   flat_hash_map<std::pair<int32_t, int>, std::string> input_names_;
   mutable std::vector<std::atomic<uint32_t>> costs_;
   std::vector<int32_t> index_of_;         // node id -> plan index, while building
+  std::vector<bool> placed_;              // constants that need not run, while building
   StringViewMap<int32_t> frame_of_name_;  // while building
 };
 

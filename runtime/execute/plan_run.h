@@ -39,11 +39,12 @@ inline void AbortRun(const ProgramRun& run, const Status& why) {
 }
 
 /// What the runs of one plan share; all outlive them.
+template <typename State>
 struct PlanParts {
   const ExecutionPlan& plan;
   ThreadPool* pool;  // null: without one
   int max_outputs;   // of a node
-  IdleStates& idle;
+  IdleStates<State>& idle;
 };
 
 /// What a run of a plan gets and gives, by reference.
@@ -57,8 +58,8 @@ struct PlanValues {
 template <typename State>
 class PlanRun {
  public:
-  PlanRun(const PlanParts& parts, const PlanValues& values, std::unique_ptr<State> state,
-          bool measure, std::function<void(Status)> done)
+  PlanRun(const PlanParts<State>& parts, const PlanValues& values, bool measure,
+          std::function<void(Status)> done)
       : plan_(parts.plan),
         pool_(parts.pool),
         max_outputs_(parts.max_outputs),
@@ -67,7 +68,7 @@ class PlanRun {
         run_(values.run.run),
         args_(values.args),
         retvals_(values.retvals),
-        state_(std::move(state)),
+        state_(parts.idle.Take(run_.trace != nullptr)),
         measure_(measure),
         done_(std::move(done)) {}
 
@@ -144,7 +145,7 @@ class PlanRun {
   }
 
   ABSL_ATTRIBUTE_NOINLINE void Push(ReadyNode r, Loop& loop) {
-    const bool expensive = plan_.expensive(r.node);
+    const bool expensive = plan_.expensive(r.node());
     if (loop.thread == Thread::kOwn && !expensive) [[likely]]
       return loop.queue.push(r);
     PushOrSubmit(r, expensive, loop);
@@ -153,12 +154,12 @@ class PlanRun {
   /// The rest of Push, apart: that one needs few registers.
   ABSL_ATTRIBUTE_NOINLINE void PushOrSubmit(ReadyNode r, bool expensive, Loop& loop) {
     if (pool_ != nullptr && (loop.thread == Thread::kBorrowed
-                                 ? !plan_.quick(r.node)
+                                 ? !plan_.quick(r.node())
                                  : expensive && loop.waiting_ticks > ExecutionPlan::kWakeTicks)) {
       tasks_.fetch_add(1, std::memory_order_relaxed);
       return SubmitLoop([r](Loop& handed) { handed.queue.push(r); });
     }
-    if (expensive) loop.waiting_ticks += WaitingTicks(r.node);
+    if (expensive) loop.waiting_ticks += WaitingTicks(r.node());
     loop.queue.push(r);
   }
 
@@ -170,9 +171,7 @@ class PlanRun {
 
   /// Takes the memory of the queue from the run before, or leaves it for the next one.
   void SwapSpareQueue(Loop& loop) {
-    if constexpr (std::is_same_v<State, PlainState>) {
-      if (loop.waits) loop.queue.swap(state_->spare_queue());
-    }
+    if (loop.waits) loop.queue.swap(state_->spare_queue());
   }
 
   void Process(Loop& loop) {
@@ -243,11 +242,11 @@ class PlanRun {
     absl::InlinedVector<Value, 4> outputs(std::max(max_outputs_, 1));
     ReadyNode next = kNone;
     while (true) {
-      if (next.node < 0) {
+      if (next.node() < 0) {
         if (loop.queue.empty() || !GoesOn(loop)) return;
         next = loop.queue.pop();
         if (loop.thread == Thread::kBorrowed || loop.waiting_ticks != 0) [[unlikely]] {
-          CountTaken(next.node, loop);
+          CountTaken(next.node(), loop);
         }
       }
       const ReadyNode r = std::exchange(next, kNone);
@@ -262,7 +261,7 @@ class PlanRun {
       });
       if (!caught.ok()) [[unlikely]] {
         std::fill(outputs.begin(), outputs.end(), Value());
-        Fail(NodeError(r.node, caught));
+        Fail(NodeError(r.node(), caught));
       }
     }
   }
@@ -278,11 +277,11 @@ class PlanRun {
   /// `room` is for outputs, and empty before and after. Gives the node that is to run next, unless
   /// it is in the queue: a chain of small nodes is spared its way through memory.
   ABSL_ATTRIBUTE_NOINLINE ReadyNode RunNode(const ReadyNode r, Value* room, Loop& loop) {
-    const PlanNode& item = plan_.node(r.node);
+    const PlanNode& item = plan_.node(r.node());
     Value* outputs = nullptr;  // of a dead node
-    if (r.dead && item.flow != FlowKind::kTransfer) [[unlikely]] {
+    if (r.dead() && item.flow != FlowKind::kTransfer) [[unlikely]] {
       if (item.role == PlanNode::Role::kRetval) {
-        Fail(NoValueOfRetval(item.index, plan_.name(r.node), state_->FrameId(r) != 0));
+        Fail(NoValueOfRetval(item.index, plan_.name(r.node()), state_->FrameId(r) != 0));
         return kNone;
       }
     } else if (item.role == PlanNode::Role::kOrder && run_.trace == nullptr) {
@@ -294,8 +293,8 @@ class PlanRun {
     state_->DropInputs(r, item);
     ReadyNode next = kNone;
     state_->Propagate(r, item, outputs, Alone(), [&](ReadyNode n) {
-      if (next.node < 0 && loop.thread == Thread::kOwn && loop.queue.empty() &&
-          !plan_.expensive(n.node)) {
+      if (next.node() < 0 && loop.thread == Thread::kOwn && loop.queue.empty() &&
+          !plan_.expensive(n.node())) {
         next = n;
       } else {
         Push(n, loop);
@@ -306,12 +305,12 @@ class PlanRun {
   }
 
   /// False when the outputs are not there yet, or the step has failed.
-  ABSL_ATTRIBUTE_ALWAYS_INLINE bool MakeOutputs(Loop& loop, const ReadyNode& r,
-                                                const PlanNode& item, Value* outputs) {
+  ABSL_ATTRIBUTE_ALWAYS_INLINE bool MakeOutputs(Loop& loop, ReadyNode r, const PlanNode& item,
+                                                Value* outputs) {
     Value* const inputs = state_->Inputs(r, item);
     if (item.reads_refs) {
-      if (Status s = ReadRefs(plan_, r.node, inputs); !s.ok()) {
-        Fail(NodeError(r.node, s));
+      if (Status s = ReadRefs(plan_, r.node(), inputs); !s.ok()) {
+        Fail(NodeError(r.node(), s));
         return false;
       }
     }
@@ -336,27 +335,27 @@ class PlanRun {
       StartAsync(loop, r, item, inputs);
       return false;
     }
-    loop.RunDeferredBefore(plan_.ticks(r.node));
+    loop.RunDeferredBefore(plan_.ticks(r.node()));
     return Compute(loop, r, item, inputs, outputs);
   }
 
   /// False when the step has failed.
-  ABSL_ATTRIBUTE_ALWAYS_INLINE bool Compute(const Loop& loop, const ReadyNode& r,
-                                            const PlanNode& item, Value* inputs, Value* outputs) {
+  ABSL_ATTRIBUTE_ALWAYS_INLINE bool Compute(const Loop& loop, ReadyNode r, const PlanNode& item,
+                                            Value* inputs, Value* outputs) {
     std::optional<BusyThread> busy;  // a pool counts its own threads
-    if (loop.thread == Thread::kOwn && plan_.expensive(r.node)) busy.emplace();
+    if (loop.thread == Thread::kOwn && plan_.expensive(r.node())) busy.emplace();
     KernelContext context(device_run_, *item.output_types, inputs, item.num_inputs, outputs);
     Prepare(r, context);
     const int64_t start_ns = run_.trace != nullptr ? NowNanos() : 0;
     const uint64_t start = measure_ ? __rdtsc() : 0;
     Status status = item.kernel->Compute(context);
-    if (measure_) plan_.RecordCost(r.node, __rdtsc() - start);
+    if (measure_) plan_.RecordCost(r.node(), __rdtsc() - start);
     if (status.ok()) status = CheckOutputs(item, context, outputs);
     // What a kernel gives that was interrupted says nothing, be it an error.
     if (!status.ok() || Interrupted()) [[unlikely]] {
       EmptyAll(outputs, item.num_outputs);
       Fail(Interrupted() ? run_.cancellation->status()
-                         : NodeError(r.node, WithMemoryUse(status, plan_.device())));
+                         : NodeError(r.node(), WithMemoryUse(status, plan_.device())));
       return false;
     }
     if (run_.trace != nullptr) Record(r, item, outputs, start_ns);
@@ -370,7 +369,7 @@ class PlanRun {
            tasks_.load(std::memory_order_relaxed) == 1;
   }
 
-  void StartAsync(const Loop& loop, const ReadyNode& r, const PlanNode& item, Value* inputs) {
+  void StartAsync(const Loop& loop, ReadyNode r, const PlanNode& item, Value* inputs) {
     auto* call = new AsyncCall(*this, r, item, inputs);
     Prepare(r, call->context);
     call->context.may_block = IsIdleBut(loop);
@@ -389,12 +388,12 @@ class PlanRun {
 
   void FinishAsync(std::unique_ptr<AsyncCall> call, Status status) {
     const ReadyNode r = call->node;
-    const PlanNode& item = plan_.node(r.node);
+    const PlanNode& item = plan_.node(r.node());
     if (status.ok()) status = CheckOutputs(item, call->context, call->outputs.data());
     const Cancellation* const cancellation = run_.cancellation;
     const bool cancelled = cancellation != nullptr && cancellation->cancelled();
     if (!status.ok() || cancelled) {
-      Fail(status.ok() ? cancellation->status() : NodeError(r.node, status));
+      Fail(status.ok() ? cancellation->status() : NodeError(r.node(), status));
       call.reset();  // the last TaskDone ends the step
       TaskDone();
       return;
@@ -416,18 +415,18 @@ class PlanRun {
     Process(loop);
   }
 
-  void Prepare(const ReadyNode& r, KernelContext& context) {
+  void Prepare(ReadyNode r, KernelContext& context) {
     context.frame = state_->FrameId(r);
     context.iteration = state_->IterationIndex(r);
-    context.is_input_dead = r.dead;
+    context.is_input_dead = r.dead();
   }
 
   Status NodeError(int32_t node, const Status& status) const {
     return AnnotateWithNode(status, plan_.name(node), plan_.op(node), plan_.device().name());
   }
 
-  void Record(const ReadyNode& r, const PlanNode& item, const Value* outputs, int64_t start_ns) {
-    run_.trace->Add({plan_.name(r.node), plan_.op(r.node), plan_.device().name(), start_ns,
+  void Record(ReadyNode r, const PlanNode& item, const Value* outputs, int64_t start_ns) {
+    run_.trace->Add({plan_.name(r.node()), plan_.op(r.node()), plan_.device().name(), start_ns,
                      NowNanos(), TraceThreadId(), DescribeOutputs(item, outputs)});
   }
 
@@ -459,11 +458,10 @@ class PlanRun {
       MutexLock lock(mu_);
       status = std::move(status_);
     }
-    if constexpr (std::is_same_v<State, PlainState>) {
-      idle_.GiveBack(std::move(state_), status);
-    } else if (status.ok() && retvals_ != nullptr) {
+    if (status.ok() && plan_.has_control_flow() && retvals_ != nullptr) {
       status = CheckRetvals(*retvals_, plan_.retval_types());
     }
+    idle_.GiveBack(std::move(state_), status);
     const auto done = std::move(done_);
     delete this;
     // What follows is not this thread's step, if it works on another one.
@@ -475,7 +473,7 @@ class PlanRun {
   const ExecutionPlan& plan_;
   ThreadPool* const pool_;
   const int max_outputs_;
-  IdleStates& idle_;
+  IdleStates<State>& idle_;
   const DeviceRun& device_run_;
   const ProgramRun& run_;
   const std::vector<Tensor>& args_;

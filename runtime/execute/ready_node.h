@@ -18,11 +18,23 @@ namespace tenon {
 
 struct LoopIteration;
 
-/// A node whose inputs have all come.
-struct ReadyNode {
-  int32_t node = -1;
-  bool dead = false;                   // on a branch not taken
-  LoopIteration* iteration = nullptr;  // null in steps without frames
+/// A node whose inputs have all come. Two words, each written and read as one: processors wait for
+/// what is read in other pieces than it has just been written in.
+class ReadyNode {
+ public:
+  constexpr ReadyNode() : ReadyNode(-1, false) {}
+  /// `dead`: on a branch not taken. `iteration`: null in steps without frames.
+  constexpr ReadyNode(int32_t node, bool dead, LoopIteration* iteration = nullptr)
+      : node_and_dead_(static_cast<uint32_t>(node) | uint64_t{dead} << 32), iteration_(iteration) {}
+
+  /// Negative: no node.
+  int32_t node() const { return static_cast<int32_t>(node_and_dead_); }
+  bool dead() const { return node_and_dead_ >> 32 != 0; }
+  LoopIteration* iteration() const { return iteration_; }
+
+ private:
+  uint64_t node_and_dead_;
+  LoopIteration* iteration_;
 };
 
 /// The nodes one thread runs next, first in first out.
@@ -62,6 +74,31 @@ inline void MakeEmpty(Value& value) {
 }
 inline void EmptyAll(Value* values, int count) {
   for (int i = 0; i < count; ++i) MakeEmpty(values[i]);
+}
+
+inline void FillConstants(const std::vector<PlanConstant>& constants, Value* slots) {
+  for (const PlanConstant& c : constants) slots[c.slot].tensor = *c.value;
+}
+
+/// Gives a constant back to its slot, out of which a kernel has taken it. Out of line: few do.
+ABSL_ATTRIBUTE_NOINLINE inline void TakeBackConstant(const std::vector<PlanConstant>& constants,
+                                                     int32_t slot, Value* slots) {
+  const auto before = [](const PlanConstant& c, int32_t s) { return c.slot < s; };
+  slots[slot].tensor = *std::lower_bound(constants.begin(), constants.end(), slot, before)->value;
+}
+
+/// Takes away the inputs of a node that has run, but for constants.
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline void DropInputsOf(const PlanNode& item,
+                                                      const std::vector<PlanConstant>& constants,
+                                                      Value* slots) {
+  Value* const inputs = slots + item.first_slot;
+  for (int i = 0; i < item.num_inputs; ++i) {
+    if (!item.input_is_constant(i)) {
+      MakeEmpty(inputs[i]);
+    } else if (!inputs[i].tensor.buffer()) {
+      TakeBackConstant(constants, item.first_slot + i, slots);
+    }
+  }
 }
 
 /// A node's inputs, for a kernel that outlives its turn. Constants stay where they are, too; other

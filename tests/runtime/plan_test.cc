@@ -104,6 +104,59 @@ TEST_F(PlanTest, AsManyIterationsRunAtOnceAsMemoryHolds) {
   EXPECT_LT(iterations["outer"] * iterations["inner"] * iterations["innermost"], 1000000);
 }
 
+TEST_F(PlanTest, LoopsShareTheMemoryOfIterations) {
+  Node* const one = Number("one", 1);
+  constexpr int64_t kLoops = 100, kInputs = 2000, kWished = 1000;
+  const auto loop = [&](const std::string& name, int64_t inputs) {
+    Node* const enter = Add(
+        name, "Enter",
+        {{"T", DType::kFloat}, {"frame_name", name}, {"parallel_iterations", kWished}}, {{one, 0}});
+    Add(name + "_sum", "AddN", {{"T", DType::kFloat}, {"N", inputs}},
+        std::vector<Endpoint>(inputs, Endpoint{enter, 0}));
+  };
+  for (int i = 0; i < kLoops; ++i) loop(StrCat("large", i), kInputs);
+  loop("small", 2);
+  const auto plan = ExecutionPlan::Create(graph_, *devices_[0], kernels_.On(*devices_[0]));
+  ASSERT_OK(plan);
+  int64_t slots = 0;
+  for (const auto& f : (*plan)->frames()) {
+    slots += f.info.parallel_iterations * int64_t{f.num_slots};
+    if (f.info.name == "small") EXPECT_EQ(f.info.parallel_iterations, kWished);
+  }
+  EXPECT_LT(slots * sizeof(Value), 256 << 20);
+  EXPECT_GT(slots * sizeof(Value), 200 << 20);
+}
+
+TEST_F(PlanTest, AConstantThatWaitsIsPlacedWithItsConsumer) {
+  Node* const flag =
+      Add("flag", "Const", {{"dtype", DType::kBool}, {"value", Tensor::Scalar(true)}});
+  Node* const x = Number("x", 1);
+  Node* const branches = Add("switch", "Switch", {{"T", DType::kFloat}}, {{x, 0}, {flag, 0}});
+  std::vector<Endpoint> sums;
+  for (const int taken : {0, 1}) {
+    Node* const pivot =
+        Add(StrCat("pivot", taken), "Identity", {{"T", DType::kFloat}}, {{branches, taken}});
+    Node* const two = Number(StrCat("two", taken), static_cast<float>(2 + taken));
+    graph_.AddControlEdge(pivot, two);
+    sums.push_back(
+        {Add(StrCat("sum", taken), "Mul", {{"T", DType::kFloat}}, {{two, 0}, {two, 0}}), 0});
+  }
+  Node* const merge = Add("merge", "Merge", {{"T", DType::kFloat}, {"N", int64_t{2}}}, sums);
+  Add("result", "_Retval", {{"T", DType::kFloat}, {"index", int64_t{0}}}, {{merge, 0}});
+  const auto plan = ExecutionPlan::Create(graph_, *devices_[0], kernels_.On(*devices_[0]));
+  ASSERT_OK(plan);
+  // Both inputs of both products, and what the Switch takes is brought: its flow is not plain.
+  EXPECT_EQ((*plan)->frames()[0].constants.size(), 4);
+  for (size_t i = 0; i < (*plan)->nodes().size(); ++i) {
+    const PlanNode& item = (*plan)->nodes()[i];
+    if ((*plan)->op(i) == "Mul") EXPECT_EQ(item.pending, 1);
+    if ((*plan)->name(i) == "two0") EXPECT_EQ(item.edges_begin, item.edges_end);
+  }
+  const auto result = Run();
+  ASSERT_OK(result);
+  EXPECT_EQ(result->scalar<float>(), 9);
+}
+
 TEST_F(PlanTest, LoopsMayBeNestedDeeply) {
   Node* value = Number("one", 1);
   constexpr int kDepth = kSanitized ? 20000 : 200000;

@@ -112,6 +112,67 @@ TEST(FlowTest, ALoopUsesWhatIsOutsideOfIt) {
   }
 }
 
+TEST(FlowTest, ConstantsOfABranchAreDeadWithIt) {
+  GraphSession s;
+  const Output which = Placeholder(DType::kBool, Shape(), {.name = "which"});
+  const Output v = VariableV2(Shape(), DType::kFloat, {.name = "v"});
+  const Output set = Assign(v, 1.0f);
+  // In the branches nothing but constants go into these ops, one of which has an effect.
+  const Output y = Cond(
+      which,
+      [&] {
+        return Sum(Fill({3}, 2.0f) + Const({1.0f, 2.0f, 3.0f}), {0});
+      },
+      [&] { return AssignAdd(v, 4.0f) + Const(0.5f); });
+  ASSERT_OK(s.Run({}, {set}).status());
+  for (int i = 0; i < 2; ++i) {
+    auto yes = s.Run({y}, {}, {{"which", Tensor::Scalar(true)}});
+    ASSERT_OK(yes.status());
+    EXPECT_EQ((*yes)[0].scalar<float>(), 12);
+    EXPECT_EQ(s.Value(Identity(v)).scalar<float>(), static_cast<float>(1 + 4 * i));
+    auto no = s.Run({y}, {}, {{"which", Tensor::Scalar(false)}});
+    ASSERT_OK(no.status());
+    EXPECT_EQ((*no)[0].scalar<float>(), static_cast<float>(5.5 + 4 * i));
+  }
+}
+
+TEST(FlowTest, StepsOfLoopsFollowEachOtherAndFailedOnes) {
+  GraphSession s;
+  const Output n = Placeholder(DType::kInt32, Shape(), {.name = "n"});
+  const Output m = Placeholder(DType::kInt32, Shape(), {.name = "m"});
+  const Output table = Const({1, 10, 100, 1000});
+  // The sum of table[j] for j < m, n times; an m of 5 fails in an inner iteration.
+  const Values end = tenon::WhileLoop(
+      {0, 0}, [&](const Values& v) { return v[0] < n; },
+      [&](const Values& v) -> Values {
+        const Output inner = tenon::WhileLoop(
+            {0, v[1]}, [&](const Values& u) { return u[0] < m; },
+            [&](const Values& u) -> Values {
+              const Output added = Cond(
+                  Equal(u[0] % 2, 0), [&] { return u[1] + Gather(table, u[0]); },
+                  [&] { return Gather(table, u[0]) + u[1]; });
+              return {u[0] + 1, added};
+            })[1];
+        return {v[0] + 1, inner};
+      });
+  constexpr int kSums[] = {0, 1, 11, 111, 1111};
+  const auto run = [&](int times, int size) {
+    return s.Run({end[1]}, {},
+                 {{"n", Tensor::Scalar<int32_t>(times)}, {"m", Tensor::Scalar<int32_t>(size)}});
+  };
+  for (const int times : {3, 0, 100, 1, 40}) {
+    for (const int size : {2, 4, 5, 0, 3}) {
+      const auto sum = run(times, size);
+      if (size == 5 && times > 0) {
+        EXPECT_THAT(sum.status(), IsError(StatusCode::kInvalidArgument, "[0, 4)"));
+        continue;
+      }
+      ASSERT_OK(sum.status());
+      if (times > 0) EXPECT_EQ((*sum)[0].scalar<int32_t>(), times * kSums[size]);
+    }
+  }
+}
+
 TEST(FlowTest, LoopsAndBranchesLieWithinEachOther) {
   GraphSession s;
   const Output x = Scalar("x");

@@ -198,7 +198,7 @@ TEST(CudaReduction, ReadsEveryElementOnce) {
     Shape shape = RandomShape(random, 4, 6);
     if (round % 10 == 0) shape = Shape{static_cast<int64_t>(1 + random() % 3), 20000};
     if (round % 10 == 1) shape = Shape{9000, static_cast<int64_t>(1 + random() % 3)};
-    std::vector<bool> reduced(shape.rank());
+    AxisFlags reduced(shape.rank());
     for (size_t i = 0; i < reduced.size(); ++i) reduced[i] = random() % 2 == 0;
     const ReductionPlan plan = PlanReduction(shape, reduced, false);
     const ReductionIndex index = IndexReduction(plan).value();
