@@ -221,7 +221,8 @@ class Expander {
   /// Puts a node of the same name into the call's place.
   Status Replace(CallBuilder& builder, Node* call, const Body& body) {
     const std::string name = call->name(), device = call->requested_device();
-    const DTypeVector types = call->output_types();
+    DTypeVector types = call->output_types();
+    for (DType& type : types) type = BaseType(type);
     const std::vector<OutEdge> consumers = call->out_edges();
     const std::vector<Node*> before = call->control_inputs();
     if (body.results.size() != types.size()) {
@@ -231,16 +232,21 @@ class Expander {
     std::vector<Endpoint> results = body.results;
     for (size_t i = 0; i < types.size(); ++i) {
       const DType found = BaseType(results[i].node->output_type(results[i].index));
-      if (found == BaseType(types[i])) continue;
+      if (found == types[i]) continue;
       return InvalidArgument("result ", i, " of the function is ", found, ", output ", i,
-                             " of the node ", BaseType(types[i]));
+                             " of the node ", types[i]);
+    }
+    for (const OutEdge& edge : consumers) {
+      if (edge.input == kControlSlot || !IsRef(edge.dst->input_types()[edge.input])) continue;
+      return InvalidArgument("results of functions are values, but node '", edge.dst->name(), "' (",
+                             edge.dst->op(), ") wants output ", edge.output, " as a reference");
     }
     TENON_ASSIGN_OR_RETURN(Node * end, EndOf(builder, body));
     AttributeMap attrs;
     std::string op = "NoOp";
     if (types.size() == 1) {
       op = "Identity";
-      attrs.Set("T", BaseType(types[0]));
+      attrs.Set("T", types[0]);
     } else if (types.size() > 1) {
       op = "IdentityN";
       attrs.Set("T", types);
