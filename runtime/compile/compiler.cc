@@ -5,6 +5,7 @@
 #include <map>
 #include <string>
 
+#include "core/base/hash_map.h"
 #include "runtime/captures/capture_kernels.h"
 #include "runtime/compile/collective_order.h"
 #include "runtime/compile/memory_copies.h"
@@ -88,7 +89,17 @@ struct Compilation {
 
 Status Compilation::Partition(const Compiler& compiler, Compilation& c) {
   const LocalRuntime& runtime = compiler.runtime_;
+  flat_hash_map<int64_t, const Node*> retvals;
   for (const Node* n : c.graph->nodes()) {
+    if (n->is_retval()) {
+      // The parts of devices write their results at once.
+      const int64_t index = n->attrs().GetOr<int64_t>("index", 0);
+      const auto [found, added] = retvals.try_emplace(index, n);
+      if (!added) {
+        return InvalidArgument("nodes '", found->second->name(), "' and '", n->name(),
+                               "' (_Retval) both give result ", index);
+      }
+    }
     if (n->assigned_device().empty()) {
       return InvalidArgument("Node '", n->name(), "' is missing a device specification");
     }
