@@ -17,6 +17,9 @@
 namespace tenon {
 namespace {
 
+/// How deep functions may be nested that are made ready while others run: each takes a thread.
+constexpr int kMaxNestedFunctions = 32;
+
 /// Where stages stand among AllStages.
 enum StageIndex : size_t { kExpand, kPlace, kCut, kOptimise = 4, kPartition, kPlan = 9 };
 
@@ -108,8 +111,13 @@ Status Compilation::Partition(const Compiler& compiler, Compilation& c) {
     }
   }
   if (!c.graph->functions().empty()) {
-    const auto compile =
-        [compiler](Graph graph, const Signature& signature) -> StatusOr<std::shared_ptr<Program>> {
+    const auto compile = [compiler = Compiler(compiler, compiler.depth_ + 1)](
+                             Graph graph,
+                             const Signature& signature) -> StatusOr<std::shared_ptr<Program>> {
+      if (compiler.depth_ > kMaxNestedFunctions) {
+        return Unimplemented("it is called by datasets within more than ", kMaxNestedFunctions,
+                             " functions, or within itself");
+      }
       TENON_RETURN_IF_ERROR(compiler.Expand(&graph));
       TENON_RETURN_IF_ERROR(compiler.Place(&graph, {.allow_soft_placement = true}));
       TENON_ASSIGN_OR_RETURN(Graph cut, compiler.Cut(graph, signature));
