@@ -3,8 +3,10 @@
 
 #include <algorithm>
 
+#include "core/build/loop_frame.h"
 #include "core/device/device_name.h"
 #include "core/gradient/gradients.h"
+#include "core/gradient/loop_branches.h"
 #include "core/op/function.h"
 #include "runtime/functions/body.h"
 #include "runtime/functions/control_flow.h"
@@ -139,6 +141,7 @@ class Expander {
       TENON_ASSIGN_OR_RETURN(xs.emplace_back(), builder.AddIdentity("x", {cuts.back(), 0}));
     }
     const size_t before = pending.size();
+    const int first_id = graph_.num_ids();
     TENON_ASSIGN_OR_RETURN(Body forward, builder.AddBody(function, xs, start, ""));
     for (Endpoint& y : forward.results) {
       TENON_ASSIGN_OR_RETURN(y, builder.AddIdentity("y", y));
@@ -147,6 +150,7 @@ class Expander {
     TENON_RETURN_IF_ERROR(ExpandAll(std::vector<AddedNode>(pending.begin() + before, pending.end()),
                                     /*keep_errors=*/false));
     pending.resize(before);
+    TENON_RETURN_IF_ERROR(CheckLoopGradients(first_id, start));
     TENON_ASSIGN_OR_RETURN(Body gradient,
                            Differentiate(builder, xs, forward.results,
                                          {arguments.begin() + num_xs, arguments.end()}, start));
@@ -155,6 +159,32 @@ class Expander {
     }
     graph_.RemoveNodes(cuts);
     return gradient;
+  }
+
+  /// ResourceExhausted when gradients of loops may take too many nodes: each value of the loops
+  /// among the nodes from `first_id` on may go through all branches that it is in. `start` is where
+  /// the gradients are computed.
+  Status CheckLoopGradients(int first_id, const Node* start) {
+    if (!graph_.has_loops()) return OkStatus();
+    constexpr int64_t kNodesOfBranch = 16;
+    const std::string here = start == nullptr ? "" : LoopFrameOf(graph_, *start);
+    TENON_ASSIGN_OR_RETURN(const std::vector<Node*> order, graph_.TopologicalOrder());
+    const LoopBranches branches(graph_, order);
+    int64_t left = max_nodes_ - graph_.num_nodes();
+    for (Node* node : order) {
+      if (node->id() < first_id || LoopFrameOf(graph_, *node) == here) continue;
+      // What these give is made again.
+      if (node->flow() == FlowKind::kSwitch || node->is_constant()) continue;
+      for (int i = 0; i < node->num_outputs(); ++i) {
+        const int branch = branches.Of(Output(node, i));
+        if (branch != LoopBranches::kNone) left -= kNodesOfBranch * branches[branch].depth;
+      }
+      if (left < 0) {
+        return ResourceExhausted("with the gradients of its loops the graph may have more than ",
+                                 max_nodes_, " nodes: they have too many branches in each other");
+      }
+    }
+    return OkStatus();
   }
 
   StatusOr<Body> Differentiate(CallBuilder& builder, const std::vector<Endpoint>& xs,

@@ -86,6 +86,45 @@ TEST_F(FunctionsTest, ALoopWithinItselfHasNoGradient) {
                                       "others, and none within itself; found loop"));
 }
 
+TEST_F(FunctionsTest, GradientsCountAmongTheNodes) {
+  // Each value of a branch goes through all branches that it is in.
+  const std::string one = Types(kFloat1, kFloat1);
+  Function("Squares", {"x"}, {{"y", "m:z:0"}}, {{"m", "Mul", {"x", "x"}, Float()}});
+  std::string branches;
+  for (int i = 0; i < 100; ++i) StrAppend(&branches, "func { name: 'Squares' } ");
+  const std::string casts =
+      "attr { key: 'SrcT' value { type: DT_FLOAT } } attr { key: 'DstT' value { type: DT_INT32 } }";
+  Function("Body", {"x"}, {{"y", "c:output:0"}},
+           {{"i", "Cast", {"x"}, casts},
+            {"c",
+             "Case",
+             {"i:y:0", "x"},
+             one + "attr { key: 'branches' value { list { " + branches + "} } }"}});
+  AddTo(
+      "signature { name: 'Goes' input_arg { name: 'x' type: DT_FLOAT } "
+      "output_arg { name: 'y' type: DT_BOOL } } ret { key: 'y' value: 'less:z:0' } "
+      "node_def { name: 'less' op: 'Less' input: 'x' input: 'x' " +
+          Float() + " }",
+      def_.mutable_library()->add_function());
+  Function("Loop", {"x"}, {{"y", "w:output:0"}},
+           {{"w",
+             "While",
+             {"x"},
+             "attr { key: 'T' value { list { type: DT_FLOAT } } }" + Calls("cond", "Goes") +
+                 Calls("body", "Body")}});
+  Input();
+  Node({"g", "SymbolicGradient", {"x", "x"}, Types(kFloat2, kFloat1) + Calls("f", "Loop")});
+  auto graph = GraphFromProto(def_, AllOps());
+  ASSERT_OK(graph);
+  Graph copy = graph->Clone();
+  ASSERT_OK(ExpandFunctions(&copy, 1 << 20));
+  EXPECT_OK(copy.NodeError(*copy.Find("g")));
+  EXPECT_GT(copy.num_nodes(), 50000);
+  EXPECT_THAT(ExpandFunctions(&*graph, 20000),
+              IsError(StatusCode::kResourceExhausted,
+                      "with the gradients of its loops the graph may have more than 20000 nodes"));
+}
+
 TEST_F(FunctionsTest, ResultsOfFunctionsAreNoReferences) {
   const std::string reference = "type: DT_FLOAT is_ref: true";
   const std::vector<NodeText> body = {{"c", "Const", {}, FloatConst(5)}};
