@@ -13,6 +13,10 @@
 namespace tenon {
 namespace {
 
+/// How many loops a loop may be in. Gradients of the loops within one are part of its own; and the
+/// frames of a graph that cannot run may be in each other.
+constexpr int kMaxLoopDepth = 64;
+
 /// The loop that each loop is in.
 flat_hash_map<std::string, std::string> LoopsAround(Graph& graph, const std::vector<Node*>& order) {
   flat_hash_map<std::string, std::string> around;
@@ -208,11 +212,18 @@ Status GradientFlow::PassAll(const std::vector<Node*>& order, const std::vector<
   };
   const auto around = LoopsAround(graph_, order);
   // The loop right within `within` that the node is part of, or empty.
-  const auto loop_of = [&](const Node& node) {
+  const auto loop_of = [&](const Node& node) -> StatusOr<std::string> {
     std::string loop = LoopOf(graph_, node);
     if (loop == within) return std::string();
+    int depth = 0;
     for (auto found = around.find(loop); found != around.end() && found->second != within;
          found = around.find(loop)) {
+      if (++depth > kMaxLoopDepth) {
+        return InvalidArgument("node '", node.name(), "' (", node.op(),
+                               "): gradients need while loops within at most ", kMaxLoopDepth,
+                               " others, and none within itself; found loop '", loop, "' within '",
+                               found->second, "'");
+      }
       loop = found->second;
     }
     return loop;
@@ -221,7 +232,7 @@ Status GradientFlow::PassAll(const std::vector<Node*>& order, const std::vector<
   flat_hash_map<std::string, int> loops;
   std::vector<int> part_of(graph_.num_ids(), -1);
   for (Node* node : nodes) {
-    const std::string loop = loop_of(*node);
+    TENON_ASSIGN_OR_RETURN(const std::string loop, loop_of(*node));
     const int next = static_cast<int>(parts.size());
     const int part = loop.empty() ? next : loops.try_emplace(loop, next).first->second;
     if (part == next) parts.push_back({{}, loop});

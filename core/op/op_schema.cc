@@ -32,14 +32,18 @@ Status CheckValue(const AttrSchema& schema, const Attribute& value) {
     return InvalidArgument("Value for attr '", schema.name, "' of ", ToString(t),
                            " is not in the list of allowed values: ", wanted);
   };
-  if (const DType* t = value.get_if<DType>()) {
-    if (*t == DType::kInvalid) return InvalidArgument("attr '", schema.name, "' is not a dtype");
-    if (!allowed_type(*t)) return type_error(*t);
-  }
-  if (const auto* list = value.get_if<DTypeVector>()) {
-    for (const DType t : *list) {
-      if (!allowed_type(t)) return type_error(t);
+  const auto check_type = [&](DType t) -> Status {
+    if (t == DType::kInvalid) return InvalidArgument("attr '", schema.name, "' is not a dtype");
+    // Arguments are declared as references; a type that says so would be one without a variable.
+    if (IsRef(t)) {
+      return InvalidArgument("attr '", schema.name, "' must not be the reference type ",
+                             ToString(t));
     }
+    return allowed_type(t) ? OkStatus() : type_error(t);
+  };
+  if (const DType* t = value.get_if<DType>()) TENON_RETURN_IF_ERROR(check_type(*t));
+  if (const auto* list = value.get_if<DTypeVector>()) {
+    for (const DType t : *list) TENON_RETURN_IF_ERROR(check_type(t));
   }
   if (const auto* s = value.get_if<std::string>();
       s != nullptr && !schema.allowed_strings.empty()) {

@@ -297,19 +297,24 @@ bool OpensFiles(std::string_view op) {
                      [&](std::string_view reader) { return op.starts_with(reader); });
 }
 
-/// Whether the function, or one that a dataset in it calls for datasets, opens files; not one of
-/// those that have been `seen`.
-bool OpensFiles(const FunctionRuntime& functions, const std::string& name, StringSet* seen) {
-  const FunctionDefinition* const function = functions.Find(name);
-  if (function == nullptr || !seen->insert(name).second) return false;
-  return std::any_of(function->nodes.begin(), function->nodes.end(), [&](const FunctionNode& node) {
-    if (OpensFiles(node.op)) return true;
-    const bool makes_datasets = node.op.starts_with("FlatMapDataset") ||
-                                node.op.find("InterleaveDataset") != std::string::npos;
-    const Attribute* const f = makes_datasets ? node.attrs.Find("f") : nullptr;
-    const FunctionName* const called = f == nullptr ? nullptr : f->get_if<FunctionName>();
-    return called != nullptr && OpensFiles(functions, called->name, seen);
-  });
+/// Whether the function, or one that a dataset in it calls for datasets, opens files.
+bool OpensFiles(const FunctionRuntime& functions, const std::string& name) {
+  StringSet seen = {name};
+  std::vector<std::string> pending = {name};
+  while (!pending.empty()) {
+    const FunctionDefinition* const function = functions.Find(pending.back());
+    pending.pop_back();
+    if (function == nullptr) continue;
+    for (const FunctionNode& node : function->nodes) {
+      if (OpensFiles(node.op)) return true;
+      const bool makes_datasets = node.op.starts_with("FlatMapDataset") ||
+                                  node.op.find("InterleaveDataset") != std::string::npos;
+      const Attribute* const f = makes_datasets ? node.attrs.Find("f") : nullptr;
+      const FunctionName* const called = f == nullptr ? nullptr : f->get_if<FunctionName>();
+      if (called != nullptr && seen.insert(called->name).second) pending.push_back(called->name);
+    }
+  }
+  return false;
 }
 
 /// The dataset without what shuffles elements of it; `shuffle` gets the one that comes first.
@@ -373,8 +378,7 @@ StatusOr<DatasetPtr> ShareOfFiles(const DatasetPtr& dataset, const Share& share)
   if ((traits & Dataset::kMakesDatasets) != 0) {
     if (DatasetPtr divided = WithShareOfMade(dataset, share)) return divided;
   }
-  StringSet seen;
-  if (called != nullptr && OpensFiles(*called->runtime, called->name.name, &seen)) {
+  if (called != nullptr && OpensFiles(*called->runtime, called->name.name)) {
     return WithShareOfInput(dataset, share);
   }
   for (DatasetPtr& input : inputs) {

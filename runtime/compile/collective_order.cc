@@ -2,9 +2,12 @@
 #include "runtime/compile/collective_order.h"
 
 #include <algorithm>
+#include <deque>
 #include <memory>
+#include <queue>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -34,19 +37,17 @@ int DepthOf(const Place* place) { return place == nullptr ? 0 : place->depth; }
 class Places {
  public:
   const Place* Get(const Place* outer, Endpoint predicate, int branch, const std::string& frame) {
-    for (const auto& place : places_) {
-      if (place->outer == outer && place->predicate == predicate && place->branch == branch &&
-          place->frame == frame) {
-        return place.get();
-      }
+    std::unique_ptr<Place>& place =
+        places_[{outer, predicate.node, predicate.index, branch, frame}];
+    if (place == nullptr) {
+      place = std::make_unique<Place>(Place{outer, predicate, branch, frame, DepthOf(outer) + 1});
     }
-    places_.push_back(
-        std::make_unique<Place>(Place{outer, predicate, branch, frame, DepthOf(outer) + 1}));
-    return places_.back().get();
+    return place.get();
   }
 
  private:
-  std::vector<std::unique_ptr<Place>> places_;
+  using Key = std::tuple<const Place*, const Node*, int, int, std::string>;
+  flat_hash_map<Key, std::unique_ptr<Place>> places_;
 };
 
 /// Where a node stands: how many nodes come before it, at most, and in which branch or loop. That
@@ -104,21 +105,6 @@ class Surveyor {
   flat_hash_map<const Node*, Standing> standings_;
 };
 
-/// All nodes that depend on one of these, and these.
-flat_hash_set<const Node*> DependentsOf(const std::vector<Node*>& nodes) {
-  flat_hash_set<const Node*> found(nodes.begin(), nodes.end());
-  std::vector<const Node*> pending(nodes.begin(), nodes.end());
-  while (!pending.empty()) {
-    const Node* const node = pending.back();
-    pending.pop_back();
-    if (node->is_next_iteration()) continue;
-    for (const OutEdge& e : node->out_edges()) {
-      if (found.insert(e.dst).second) pending.push_back(e.dst);
-    }
-  }
-  return found;
-}
-
 /// A collective, or a Cond or a loop with collectives inside, that is put in order within a place.
 struct Item {
   Node* collective = nullptr;
@@ -133,9 +119,13 @@ struct Item {
 
 class CollectiveOrder {
  public:
-  CollectiveOrder(Graph* graph, const std::vector<Node*>& order) : graph_(graph), survey_(order) {
-    for (Node* node : order) {
-      if (node->schema().Has(OpTrait::kCollective)) AddItems(node);
+  CollectiveOrder(Graph* graph, const std::vector<Node*>& order)
+      : graph_(graph), survey_(order), order_(order) {}
+
+  /// Puts everything in order.
+  Status Run() {
+    for (Node* node : order_) {
+      if (node->schema().Has(OpTrait::kCollective)) TENON_RETURN_IF_ERROR(AddItems(node));
       const Place* const place = survey_.Of(node).place;
       if (IsEnter(*node)) enters_[place].push_back(node);
       if (node->is_next_iteration()) next_iterations_[place].push_back(node);
@@ -143,34 +133,60 @@ class CollectiveOrder {
         exits_[survey_.Of(node->input(0).node).place].push_back(node);
       }
     }
+    return RunAll();
   }
 
-  /// Puts everything in order.
-  Status Run() { return RunIn(nullptr).status(); }
-
  private:
+  /// Counts work that may grow faster than the graph, for which others would wait.
+  Status Charge(int64_t work) {
+    work_left_ -= work;
+    if (work_left_ >= 0) return OkStatus();
+    return ResourceExhausted(
+        "to put the graph's collectives in order takes too long: it has too many branches and "
+        "loops with collectives, or these are too deep in each other");
+  }
+
   /// The item at each place around the collective.
-  void AddItems(Node* node) {
+  Status AddItems(Node* node) {
     const std::pair<int64_t, std::string_view> key(survey_.Of(node).path, node->name());
     const Place* place = survey_.Of(node).place;
     items_[place].push_back({node, {}, {}, {node}, key});
     for (; place != nullptr; place = place->outer) {
+      TENON_RETURN_IF_ERROR(Charge(64));  // memory too
       std::vector<Item>& items = items_[place->outer];
-      auto found = std::find_if(items.begin(), items.end(), [&](const Item& item) {
-        if (item.collective != nullptr) return false;
-        return place->is_loop() ? item.branches[0] == place
-                                : !item.is_loop() && item.predicate == place->predicate;
-      });
-      if (found == items.end()) {
-        found = items.insert(items.end(), {nullptr, place->predicate, {}, {}, key});
+      const Place* const loop = place->is_loop() ? place : nullptr;
+      const auto [at, added] = item_at_.try_emplace(
+          {place->outer, loop, place->predicate.node, place->predicate.index}, items.size());
+      if (added) items.push_back({nullptr, place->predicate, {}, {}, key});
+      Item& item = items[at->second];
+      if (std::find(item.branches.begin(), item.branches.end(), place) == item.branches.end()) {
+        item.branches.push_back(place);
       }
-      if (std::find(found->branches.begin(), found->branches.end(), place) ==
-          found->branches.end()) {
-        found->branches.push_back(place);
-      }
-      found->inside.push_back(node);
-      found->key = std::min(found->key, key);
+      item.inside.push_back(node);
+      item.key = std::min(item.key, key);
     }
+    return OkStatus();
+  }
+
+  /// By id: all nodes that depend on one of these, and these.
+  StatusOr<std::vector<bool>> DependentsOf(const std::vector<Node*>& nodes) {
+    std::vector<bool> found(graph_->num_ids(), false);
+    int64_t work = graph_->num_ids() / 64;
+    std::vector<const Node*> pending(nodes.begin(), nodes.end());
+    for (const Node* node : nodes) found[node->id()] = true;
+    while (!pending.empty()) {
+      const Node* const node = pending.back();
+      pending.pop_back();
+      if (node->is_next_iteration()) continue;
+      work += static_cast<int64_t>(node->out_edges().size());
+      for (const OutEdge& e : node->out_edges()) {
+        if (found[e.dst->id()]) continue;
+        found[e.dst->id()] = true;
+        pending.push_back(e.dst);
+      }
+    }
+    TENON_RETURN_IF_ERROR(Charge(work));
+    return found;
   }
 
   /// The nodes that wait for what comes before the item.
@@ -182,68 +198,107 @@ class CollectiveOrder {
 
   /// The items in an order that follows from the graph alone, each after those that it depends on;
   /// those that depend on each other are left out.
-  std::vector<Item> InOrder(std::vector<Item> items) {
+  StatusOr<std::vector<Item>> InOrder(std::vector<Item> items) {
     const auto is_first = [](const Item& a, const Item& b) { return a.key < b.key; };
     std::sort(items.begin(), items.end(), is_first);
     const bool are_plain = std::all_of(items.begin(), items.end(),
                                        [](const Item& item) { return item.collective != nullptr; });
-    if (are_plain) return items;  // the longer path is that of what depends on the other
-    std::vector<std::vector<size_t>> needed(items.size());  // the items that one depends on
+    // The longer path is that of what depends on the other.
+    if (are_plain || items.size() == 1) return items;
+    std::vector<std::vector<size_t>> later_items(items.size());  // those that depend on one
+    std::vector<int> waits(items.size(), 0);
     for (size_t before = 0; before < items.size(); ++before) {
-      const flat_hash_set<const Node*> later = DependentsOf(Beginning(items[before]));
+      TENON_ASSIGN_OR_RETURN(const std::vector<bool> later, DependentsOf(Beginning(items[before])));
       for (size_t i = 0; i < items.size(); ++i) {
+        TENON_RETURN_IF_ERROR(Charge(static_cast<int64_t>(items[i].inside.size())));
         if (i == before) continue;
-        const bool depends = later.contains(items[i].predicate.node) ||
+        const Node* const predicate = items[i].predicate.node;
+        const bool depends = (predicate != nullptr && later[predicate->id()]) ||
                              std::any_of(items[i].inside.begin(), items[i].inside.end(),
-                                         [&](const Node* n) { return later.contains(n); });
-        if (depends) needed[i].push_back(before);
+                                         [&](const Node* n) { return later[n->id()]; });
+        if (!depends) continue;
+        later_items[before].push_back(i);
+        ++waits[i];
       }
     }
+    std::priority_queue<size_t, std::vector<size_t>, std::greater<>> ready;  // the first ones first
+    for (size_t i = 0; i < items.size(); ++i) {
+      if (waits[i] == 0) ready.push(i);
+    }
     std::vector<Item> ordered;
-    std::vector<bool> is_placed(items.size(), false);
-    for (bool goes_on = true; goes_on;) {
-      goes_on = false;
-      for (size_t i = 0; i < items.size() && !goes_on; ++i) {
-        goes_on = !is_placed[i] && std::all_of(needed[i].begin(), needed[i].end(),
-                                               [&](size_t n) { return is_placed[n]; });
-        if (goes_on) {
-          is_placed[i] = true;
-          ordered.push_back(items[i]);
-        }
+    while (!ready.empty()) {
+      const size_t i = ready.top();
+      ready.pop();
+      ordered.push_back(std::move(items[i]));
+      for (const size_t later : later_items[i]) {
+        if (--waits[later] == 0) ready.push(later);
       }
     }
     return ordered;
   }
 
-  /// Puts the items of a place in order; the nodes after which all of them have run.
-  StatusOr<std::vector<Node*>> RunIn(const Place* place) {
-    const std::vector<Item> items = InOrder(items_[place]);
-    std::vector<Node*> before;
-    for (const Item& item : items) {
-      for (Node* last : before) {
-        for (Node* node : Beginning(item)) graph_->AddControlEdge(last, node);
-      }
-      TENON_ASSIGN_OR_RETURN(before, EndOf(item, before, &item == &items.back()));
+  /// Lets each of `nodes` wait for all that are `before`.
+  Status LetWait(const std::vector<Node*>& nodes, const std::vector<Node*>& before) {
+    const auto a = static_cast<int64_t>(nodes.size()), b = static_cast<int64_t>(before.size());
+    TENON_RETURN_IF_ERROR(Charge(a * b * std::min(a, b)));  // the graph looks for each edge first
+    for (Node* last : before) {
+      for (Node* node : nodes) graph_->AddControlEdge(last, node);
     }
-    return before;
+    return OkStatus();
   }
 
-  /// The nodes after which an item and those before it have run; its own ones are put in order.
-  /// Nobody waits for the `is_last` one of the graph.
+  /// A place whose items are being put in order.
+  struct Visit {
+    std::vector<Item> items;
+    size_t at = 0;      // the item that is looked at
+    size_t branch = 0;  // how many of its branches are done
+    /// After which nodes the items before it have run, and those of its branches.
+    std::vector<Node*> before = {};
+    std::vector<Node*> lasts[2] = {};
+  };
+
+  /// Puts the items of all places in order, those within an item before the next one.
+  Status RunAll() {
+    std::deque<Visit> visits;  // the outermost first: places may be very deep
+    const auto begin = [&](const Place* place) -> Status {
+      TENON_ASSIGN_OR_RETURN(std::vector<Item> items, InOrder(std::move(items_[place])));
+      visits.push_back({std::move(items)});
+      return OkStatus();
+    };
+    TENON_RETURN_IF_ERROR(begin(nullptr));
+    while (true) {
+      Visit& visit = visits.back();
+      if (visit.at == visit.items.size()) {
+        const std::vector<Node*> last = std::move(visit.before);
+        visits.pop_back();
+        if (visits.empty()) return OkStatus();
+        Visit& outer = visits.back();
+        outer.lasts[outer.items[outer.at].branches[outer.branch++]->branch] = last;
+        continue;
+      }
+      const Item& item = visit.items[visit.at];
+      if (visit.branch == 0) TENON_RETURN_IF_ERROR(LetWait(Beginning(item), visit.before));
+      if (visit.branch < item.branches.size()) {
+        TENON_RETURN_IF_ERROR(begin(item.branches[visit.branch]));
+        continue;
+      }
+      const bool is_last = visit.at + 1 == visit.items.size();
+      TENON_ASSIGN_OR_RETURN(visit.before, EndOf(item, visit.before, visit.lasts, is_last));
+      for (std::vector<Node*>& last : visit.lasts) last.clear();
+      ++visit.at;
+      visit.branch = 0;
+    }
+  }
+
+  /// The nodes after which an item and those before it have run. `lasts` has those of its branches,
+  /// or of an iteration. Nobody waits for the `is_last` one of the graph.
   StatusOr<std::vector<Node*>> EndOf(const Item& item, const std::vector<Node*>& before,
-                                     bool is_last) {
+                                     const std::vector<Node*> (&lasts)[2], bool is_last) {
     if (item.collective != nullptr) return std::vector<Node*>{item.collective};
     if (item.is_loop()) {
       // An iteration begins when those before it have done theirs.
-      TENON_ASSIGN_OR_RETURN(const std::vector<Node*> last, RunIn(item.branches[0]));
-      for (Node* next : next_iterations_[item.branches[0]]) {
-        for (Node* node : last) graph_->AddControlEdge(node, next);
-      }
+      TENON_RETURN_IF_ERROR(LetWait(next_iterations_[item.branches[0]], lasts[0]));
       return exits_[item.branches[0]];
-    }
-    std::vector<Node*> lasts[2];
-    for (const Place* branch : item.branches) {
-      TENON_ASSIGN_OR_RETURN(lasts[branch->branch], RunIn(branch));
     }
     if (is_last && item.branches[0]->outer == nullptr) return std::vector<Node*>();
     return EndOfCond(item, before, lasts);
@@ -282,7 +337,11 @@ class CollectiveOrder {
 
   Graph* const graph_;
   const Surveyor survey_;
+  const std::vector<Node*>& order_;
+  int64_t work_left_ = int64_t{1} << 30;
   flat_hash_map<const Place*, std::vector<Item>> items_;
+  /// Where each Cond and loop is among the items of its place.
+  flat_hash_map<std::tuple<const Place*, const Place*, const Node*, int>, size_t> item_at_;
   flat_hash_map<const Place*, std::vector<Node*>> enters_, exits_, next_iterations_;
 };
 

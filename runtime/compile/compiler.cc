@@ -5,6 +5,7 @@
 #include <map>
 #include <string>
 
+#include "core/base/hash_map.h"
 #include "runtime/captures/capture_kernels.h"
 #include "runtime/compile/collective_order.h"
 #include "runtime/compile/memory_copies.h"
@@ -15,6 +16,9 @@
 
 namespace tenon {
 namespace {
+
+/// How deep functions may be nested that are made ready while others run: each takes a thread.
+constexpr int kMaxNestedFunctions = 32;
 
 /// Where stages stand among AllStages.
 enum StageIndex : size_t { kExpand, kPlace, kCut, kOptimise = 4, kPartition, kPlan = 9 };
@@ -88,7 +92,17 @@ struct Compilation {
 
 Status Compilation::Partition(const Compiler& compiler, Compilation& c) {
   const LocalRuntime& runtime = compiler.runtime_;
+  flat_hash_map<int64_t, const Node*> retvals;
   for (const Node* n : c.graph->nodes()) {
+    if (n->is_retval()) {
+      // The parts of devices write their results at once.
+      const int64_t index = n->attrs().GetOr<int64_t>("index", 0);
+      const auto [found, added] = retvals.try_emplace(index, n);
+      if (!added) {
+        return InvalidArgument("nodes '", found->second->name(), "' and '", n->name(),
+                               "' (_Retval) both give result ", index);
+      }
+    }
     if (n->assigned_device().empty()) {
       return InvalidArgument("Node '", n->name(), "' is missing a device specification");
     }
@@ -97,8 +111,13 @@ Status Compilation::Partition(const Compiler& compiler, Compilation& c) {
     }
   }
   if (!c.graph->functions().empty()) {
-    const auto compile =
-        [compiler](Graph graph, const Signature& signature) -> StatusOr<std::shared_ptr<Program>> {
+    const auto compile = [compiler = Compiler(compiler, compiler.depth_ + 1)](
+                             Graph graph,
+                             const Signature& signature) -> StatusOr<std::shared_ptr<Program>> {
+      if (compiler.depth_ > kMaxNestedFunctions) {
+        return Unimplemented("it is called by datasets within more than ", kMaxNestedFunctions,
+                             " functions, or within itself");
+      }
       TENON_RETURN_IF_ERROR(compiler.Expand(&graph));
       TENON_RETURN_IF_ERROR(compiler.Place(&graph, {.allow_soft_placement = true}));
       TENON_ASSIGN_OR_RETURN(Graph cut, compiler.Cut(graph, signature));

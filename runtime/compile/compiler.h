@@ -61,11 +61,15 @@ class Compiler {
 
  private:
   friend struct Compilation;
+  /// The same for what runs within that many functions.
+  Compiler(const Compiler& other, int depth)
+      : runtime_(other.runtime_), options_(other.options_), depth_(depth) {}
   /// Runs the stages from one index to the other, which is included.
   Status RunStages(size_t first, size_t last, Compilation& compilation) const;
 
   LocalRuntime runtime_;
   CompilerOptions options_;
+  int depth_ = 0;
 };
 
 }  // namespace tenon

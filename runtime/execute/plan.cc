@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "runtime/execute/argument_checks.h"
+
 namespace tenon {
 namespace {
 
@@ -20,6 +22,16 @@ Status RecordIndexed(const Node& node, DTypeVector* types, int32_t* index) {
     return InvalidArgument("node '", node.name(), "': index ", i, " is out of range");
   }
   if (static_cast<int64_t>(types->size()) <= i) types->resize(i + 1, DType::kInvalid);
+  const DType known = (*types)[i];
+  if (node.is_retval() && known != DType::kInvalid) {
+    return InvalidArgument("node '", node.name(), "' (", node.op(),
+                           "): there is another one of index ", i);
+  }
+  // Each device has its own _Arg of a value.
+  if (known != DType::kInvalid && known != type) {
+    return InvalidArgument("node '", node.name(), "' (", node.op(), "): argument ", i, " is ", type,
+                           ", and ", known, " elsewhere");
+  }
   (*types)[i] = type;
   *index = static_cast<int32_t>(i);
   return OkStatus();
@@ -118,6 +130,8 @@ Status ExecutionPlan::AddNode(const Node& node, const FrameInfo& info, const Ker
   } else if (node.is_retval()) {
     item.role = PlanNode::Role::kRetval;
     TENON_RETURN_IF_ERROR(RecordIndexed(node, &retval_types_, &item.index));
+    // Iterations, which run at once, would each give it.
+    if (item.frame != 0) return NoValueOfRetval(item.index, node.name(), /*in_loop=*/true);
   } else {
     TENON_ASSIGN_OR_RETURN(std::shared_ptr<const Kernel> kernel, kernel_of(node));
     item.kernel = kernel.get();

@@ -3,6 +3,7 @@
 
 #include <charconv>
 
+#include "core/base/hash_map.h"
 #include "core/device/device_name.h"
 #include "runtime/functions/effects.h"
 
@@ -11,6 +12,9 @@ namespace {
 
 /// What may be called: deeper, the names alone would fill the memory.
 constexpr int kMaxDepth = 64;
+
+/// How many prefixes are tried for the names of a body's nodes.
+constexpr int kMaxPrefixes = 100;
 
 /// "node:output:2" taken apart; the parts that are missing are empty and 0.
 struct BodyValue {
@@ -50,8 +54,9 @@ class BodyImporter {
         start_(start) {}
 
   StatusOr<CallBuilder::Body> Run(std::string prefix) {
-    prefix_ = FreePrefix(std::move(prefix));
+    TENON_ASSIGN_OR_RETURN(prefix_, FreePrefix(prefix));
     TENON_RETURN_IF_ERROR(TakeArguments());
+    for (const FunctionNode& node : function_.nodes) names_.insert(node.name);
     for (const FunctionNode& node : function_.nodes) {
       if (const Status s = AddNode(node); !s.ok()) return InNode(node, s);
     }
@@ -69,7 +74,7 @@ class BodyImporter {
   }
 
   /// `prefix`, or one like it, so that no node of the body has a name that is taken.
-  std::string FreePrefix(const std::string& prefix) const {
+  StatusOr<std::string> FreePrefix(const std::string& prefix) const {
     const auto taken = [&](const std::string& p) {
       for (const FunctionNode& node : function_.nodes) {
         if (graph_.Find(StrCat(p, node.name)) != nullptr) return true;
@@ -77,7 +82,14 @@ class BodyImporter {
       return false;
     };
     std::string free = prefix + "/";
-    for (int i = 1; taken(free); ++i) free = StrCat(prefix, "_", i, "/");
+    for (int i = 1; taken(free); ++i) {
+      // Each try looks for all nodes of the body.
+      if (i == kMaxPrefixes) {
+        return InvalidArgument("names of its nodes are taken under '", prefix, "/', and up to '",
+                               free, "'");
+      }
+      free = StrCat(prefix, "_", i, "/");
+    }
     return free;
   }
 
@@ -117,7 +129,7 @@ class BodyImporter {
         constexpr std::string_view kAt = "loc:@";
         if (!c.starts_with(kAt)) continue;
         const std::string_view node = std::string_view(c).substr(kAt.size());
-        if (IsInBody(node)) c = StrCat(kAt, prefix_, node);
+        if (names_.contains(node)) c = StrCat(kAt, prefix_, node);
       }
       attrs.Set("_class", *std::move(classes));
     }
@@ -128,13 +140,6 @@ class BodyImporter {
     nodes_.emplace(body.name, node);
     added_.push_back(node);
     return OkStatus();
-  }
-
-  bool IsInBody(std::string_view name) const {
-    for (const FunctionNode& node : function_.nodes) {
-      if (node.name == name) return true;
-    }
-    return false;
   }
 
   Status Connect(const FunctionNode& body) {
@@ -228,6 +233,7 @@ class BodyImporter {
   const std::vector<Endpoint>& arguments_;
   Node* const start_;
   std::string prefix_;
+  flat_hash_set<std::string_view> names_;  // of the body's nodes
   StringMap<std::pair<size_t, int64_t>> argument_places_;
   StringMap<Node*> nodes_;
   std::vector<Node*> added_;

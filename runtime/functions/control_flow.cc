@@ -79,31 +79,37 @@ StatusOr<Body> MergeBodies(CallBuilder& builder, const Switched& s, const Body& 
   return merged;
 }
 
-/// The branches from number `first` on: the one that `index` is the number of, or the last.
+/// The one of the branches that `index` is the number of, or the last: each is tested for where
+/// those before it are not taken.
 StatusOr<Body> LowerBranches(CallBuilder& builder, const std::vector<FunctionName>& branches,
-                             size_t first, Endpoint index, const std::vector<Endpoint>& arguments,
-                             Node* start) {
-  if (first + 1 == branches.size()) {
-    return builder.AddBody(branches[first], arguments, start, StrCat("branch", first));
+                             Endpoint index, std::vector<Endpoint> arguments, Node* start) {
+  std::vector<std::pair<Switched, Body>> tested;  // all but the last: there may be very many
+  for (size_t i = 0; i + 1 < branches.size(); ++i) {
+    const Tensor value = Tensor::Scalar(static_cast<int32_t>(i));
+    TENON_ASSIGN_OR_RETURN(
+        Node * number, builder.Add("number", "Const", {{"dtype", DType::kInt32}, {"value", value}},
+                                   {}, {index.node}));
+    TENON_ASSIGN_OR_RETURN(
+        Node * equal, builder.Add("equal", "Equal", {{"T", DType::kInt32}}, {index, {number, 0}}));
+    arguments.push_back(index);
+    TENON_ASSIGN_OR_RETURN(Switched s, SwitchAll(builder, arguments, {equal, 0}));
+    index = s.when_false.back();
+    s.when_false.pop_back();
+    s.when_true.pop_back();
+    arguments = std::move(s.when_false);
+    TENON_ASSIGN_OR_RETURN(
+        Body here, builder.AddBody(branches[i], s.when_true, s.if_true, StrCat("branch", i)));
+    start = s.if_false;
+    s.when_true.clear();
+    tested.emplace_back(std::move(s), std::move(here));
   }
-  TENON_ASSIGN_OR_RETURN(Node * number,
-                         builder.Add("number", "Const",
-                                     {{"dtype", DType::kInt32},
-                                      {"value", Tensor::Scalar(static_cast<int32_t>(first))}},
-                                     {}, {index.node}));
-  TENON_ASSIGN_OR_RETURN(
-      Node * equal, builder.Add("equal", "Equal", {{"T", DType::kInt32}}, {index, {number, 0}}));
-  std::vector<Endpoint> values = arguments;
-  values.push_back(index);
-  TENON_ASSIGN_OR_RETURN(Switched s, SwitchAll(builder, values, {equal, 0}));
-  const Endpoint next_index = s.when_false.back();
-  s.when_false.pop_back();
-  s.when_true.pop_back();
-  TENON_ASSIGN_OR_RETURN(const Body here, builder.AddBody(branches[first], s.when_true, s.if_true,
-                                                          StrCat("branch", first)));
-  TENON_ASSIGN_OR_RETURN(const Body others, LowerBranches(builder, branches, first + 1, next_index,
-                                                          s.when_false, s.if_false));
-  return MergeBodies(builder, s, others, here);
+  TENON_ASSIGN_OR_RETURN(Body body, builder.AddBody(branches.back(), arguments, start,
+                                                    StrCat("branch", branches.size() - 1)));
+  for (; !tested.empty(); tested.pop_back()) {
+    const auto& [s, here] = tested.back();
+    TENON_ASSIGN_OR_RETURN(body, MergeBodies(builder, s, body, here));
+  }
+  return body;
 }
 
 /// A loop of the executor that takes the place of a call.
@@ -291,7 +297,7 @@ StatusOr<Body> LowerCase(CallBuilder& builder) {
   std::vector<Endpoint> arguments;
   TENON_ASSIGN_OR_RETURN(const Endpoint index, TakeFirst(builder, &arguments));
   TENON_ASSIGN_OR_RETURN(Node * start, builder.Start());
-  return LowerBranches(builder, branches, 0, index, arguments, start);
+  return LowerBranches(builder, branches, index, std::move(arguments), start);
 }
 
 StatusOr<Body> LowerWhile(CallBuilder& builder) {

@@ -3,8 +3,10 @@
 
 #include <algorithm>
 
+#include "core/build/loop_frame.h"
 #include "core/device/device_name.h"
 #include "core/gradient/gradients.h"
+#include "core/gradient/loop_branches.h"
 #include "core/op/function.h"
 #include "runtime/functions/body.h"
 #include "runtime/functions/control_flow.h"
@@ -139,6 +141,7 @@ class Expander {
       TENON_ASSIGN_OR_RETURN(xs.emplace_back(), builder.AddIdentity("x", {cuts.back(), 0}));
     }
     const size_t before = pending.size();
+    const int first_id = graph_.num_ids();
     TENON_ASSIGN_OR_RETURN(Body forward, builder.AddBody(function, xs, start, ""));
     for (Endpoint& y : forward.results) {
       TENON_ASSIGN_OR_RETURN(y, builder.AddIdentity("y", y));
@@ -147,6 +150,7 @@ class Expander {
     TENON_RETURN_IF_ERROR(ExpandAll(std::vector<AddedNode>(pending.begin() + before, pending.end()),
                                     /*keep_errors=*/false));
     pending.resize(before);
+    TENON_RETURN_IF_ERROR(CheckLoopGradients(first_id, start));
     TENON_ASSIGN_OR_RETURN(Body gradient,
                            Differentiate(builder, xs, forward.results,
                                          {arguments.begin() + num_xs, arguments.end()}, start));
@@ -155,6 +159,32 @@ class Expander {
     }
     graph_.RemoveNodes(cuts);
     return gradient;
+  }
+
+  /// ResourceExhausted when gradients of loops may take too many nodes: each value of the loops
+  /// among the nodes from `first_id` on may go through all branches that it is in. `start` is where
+  /// the gradients are computed.
+  Status CheckLoopGradients(int first_id, const Node* start) {
+    if (!graph_.has_loops()) return OkStatus();
+    constexpr int64_t kNodesOfBranch = 16;
+    const std::string here = start == nullptr ? "" : LoopFrameOf(graph_, *start);
+    TENON_ASSIGN_OR_RETURN(const std::vector<Node*> order, graph_.TopologicalOrder());
+    const LoopBranches branches(graph_, order);
+    int64_t left = max_nodes_ - graph_.num_nodes();
+    for (Node* node : order) {
+      if (node->id() < first_id || LoopFrameOf(graph_, *node) == here) continue;
+      // What these give is made again.
+      if (node->flow() == FlowKind::kSwitch || node->is_constant()) continue;
+      for (int i = 0; i < node->num_outputs(); ++i) {
+        const int branch = branches.Of(Output(node, i));
+        if (branch != LoopBranches::kNone) left -= kNodesOfBranch * branches[branch].depth;
+      }
+      if (left < 0) {
+        return ResourceExhausted("with the gradients of its loops the graph may have more than ",
+                                 max_nodes_, " nodes: they have too many branches in each other");
+      }
+    }
+    return OkStatus();
   }
 
   StatusOr<Body> Differentiate(CallBuilder& builder, const std::vector<Endpoint>& xs,
@@ -221,7 +251,8 @@ class Expander {
   /// Puts a node of the same name into the call's place.
   Status Replace(CallBuilder& builder, Node* call, const Body& body) {
     const std::string name = call->name(), device = call->requested_device();
-    const DTypeVector types = call->output_types();
+    DTypeVector types = call->output_types();
+    for (DType& type : types) type = BaseType(type);
     const std::vector<OutEdge> consumers = call->out_edges();
     const std::vector<Node*> before = call->control_inputs();
     if (body.results.size() != types.size()) {
@@ -231,16 +262,21 @@ class Expander {
     std::vector<Endpoint> results = body.results;
     for (size_t i = 0; i < types.size(); ++i) {
       const DType found = BaseType(results[i].node->output_type(results[i].index));
-      if (found == BaseType(types[i])) continue;
+      if (found == types[i]) continue;
       return InvalidArgument("result ", i, " of the function is ", found, ", output ", i,
-                             " of the node ", BaseType(types[i]));
+                             " of the node ", types[i]);
+    }
+    for (const OutEdge& edge : consumers) {
+      if (edge.input == kControlSlot || !IsRef(edge.dst->input_types()[edge.input])) continue;
+      return InvalidArgument("results of functions are values, but node '", edge.dst->name(), "' (",
+                             edge.dst->op(), ") wants output ", edge.output, " as a reference");
     }
     TENON_ASSIGN_OR_RETURN(Node * end, EndOf(builder, body));
     AttributeMap attrs;
     std::string op = "NoOp";
     if (types.size() == 1) {
       op = "Identity";
-      attrs.Set("T", BaseType(types[0]));
+      attrs.Set("T", types[0]);
     } else if (types.size() > 1) {
       op = "IdentityN";
       attrs.Set("T", types);

@@ -169,9 +169,11 @@ class LocalFunctionRuntime final : public FunctionRuntime {
       signature.fetches.push_back(StrCat("call:", i));
     }
     signature.targets.push_back("call");
-    const DTypeVector arguments = call->input_types(), results = call->output_types();
+    const DTypeVector arguments = call->input_types();
+    DTypeVector results = call->output_types();
+    for (DType& type : results) type = BaseType(type);
     TENON_ASSIGN_OR_RETURN(std::shared_ptr<Program> program, compile_(std::move(graph), signature));
-    return std::make_shared<LocalFunction>(arguments, results, function.name, running_,
+    return std::make_shared<LocalFunction>(arguments, std::move(results), function.name, running_,
                                            std::move(program));
   }
 

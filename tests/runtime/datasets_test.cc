@@ -24,8 +24,8 @@ const std::vector<DType> kInt64 = {DType::kInt64};
 const std::vector<PartialShape> kScalar = {PartialShape(Shape{})};
 
 /// Functions of an int64 x: its square; x + 1, of which a part is computed on CPU:1; what comes
-/// out of the queue "slow". The sum of two. And a dataset, after nodes that are slow enough to be
-/// given to other threads.
+/// out of the queue "slow". The sum of two. A dataset, after nodes that are slow enough to be
+/// given to other threads. And what a dataset gives that calls the same function.
 constexpr std::string_view kFunctions = R"(
 function {
   signature { name: 'square' input_arg { name: 'x' type: DT_INT64 }
@@ -97,6 +97,32 @@ function {
   node_def { name: 'a' op: 'Add' input: 'x' input: 'y'
              attr { key: 'T' value { type: DT_INT64 } } }
   ret { key: 'z' value: 'a:z:0' }
+}
+function {
+  signature { name: 'again' input_arg { name: 'x' type: DT_INT64 }
+              output_arg { name: 'y' type: DT_INT64 } }
+  node_def { name: 'zero' op: 'Const' attr { key: 'dtype' value { type: DT_INT64 } }
+             attr { key: 'value' value {
+               tensor { dtype: DT_INT64 int64_val: 0 tensor_shape {} } } } }
+  node_def { name: 'one' op: 'Const' attr { key: 'dtype' value { type: DT_INT64 } }
+             attr { key: 'value' value {
+               tensor { dtype: DT_INT64 int64_val: 1 tensor_shape {} } } } }
+  node_def { name: 'r' op: 'RangeDataset'
+             input: 'zero:output:0' input: 'one:output:0' input: 'one:output:0'
+             attr { key: 'output_types' value { list { type: DT_INT64 } } }
+             attr { key: 'output_shapes' value { list { shape {} } } } }
+  node_def { name: 'm' op: 'MapDataset' input: 'r:handle:0'
+             attr { key: 'f' value { func { name: 'again' } } }
+             attr { key: 'Targuments' value { list {} } }
+             attr { key: 'output_types' value { list { type: DT_INT64 } } }
+             attr { key: 'output_shapes' value { list { shape {} } } } }
+  node_def { name: 's' op: 'ReduceDataset' input: 'm:handle:0' input: 'x'
+             attr { key: 'f' value { func { name: 'sum' } } }
+             attr { key: 'Tstate' value { list { type: DT_INT64 } } }
+             attr { key: 'Targuments' value { list {} } }
+             attr { key: 'output_types' value { list { type: DT_INT64 } } }
+             attr { key: 'output_shapes' value { list { shape {} } } } }
+  ret { key: 'y' value: 's:components:0' }
 })";
 
 class DatasetsTest : public ::testing::Test {
@@ -403,6 +429,8 @@ TEST_F(DatasetsTest, WrongPipelinesAreErrors) {
   refuse(Next(ScanDataset(Range(3), {::tenon::Const(Tensor::Scalar<int64_t>(0))}, {},
                           FunctionName{"sum", {}}, kInt64, kScalar)),
          kInvalidArgument, "the function gives int64, wanted int64, int64");
+  refuse(Next(Map(Range(3), "again")), kUnimplemented,
+         "function 'again': it is called by datasets within more than 32 functions");
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "core/base/sanitizers.h"
 #include "ops/register.h"
+#include "runtime/compile/compiler.h"
 #include "runtime/execute/executor.h"
 #include "runtime/execute/local_rendezvous.h"
 #include "tests/testing/cpu_devices.h"
@@ -183,6 +184,41 @@ TEST_F(PlanTest, ManyLoopsArePlannedInTimeThatIsLinear) {
   }
   EXPECT_OK(ExecutionPlan::Create(graph_, *devices_[0], kernels_.On(*devices_[0])));
   EXPECT_LT(time.seconds(), testing::kLinearSeconds);
+}
+
+TEST_F(PlanTest, AResultIsGivenOnce) {
+  const auto refuse = [&](std::string_view text) {
+    const auto plan = ExecutionPlan::Create(graph_, *devices_[0], kernels_.On(*devices_[0]));
+    EXPECT_THAT(plan, testing::IsError(StatusCode::kInvalidArgument, text));
+  };
+  const AttributeMap first({{"T", DType::kFloat}, {"index", int64_t{0}}});
+  Node* const one = Number("one", 1);
+  Add("a", "_Retval", first, {{one, 0}});
+  Node* const other = Add("b", "_Retval", first, {{one, 0}});
+  refuse("node 'b' (_Retval): there is another one of index 0");
+  for (Node* node : graph_.nodes()) node->set_assigned_device(devices_[0]->name());
+  const Compiler compiler({.devices = {devices_[0].get()}}, {});
+  EXPECT_THAT(compiler.Build(graph_.Clone(), kernels_),
+              testing::IsError(StatusCode::kInvalidArgument,
+                               "nodes 'a' and 'b' (_Retval) both give result 0"));
+  // The iterations of a loop run at once.
+  graph_.RemoveNode(other);
+  Node* const enter =
+      Add("enter", "Enter", {{"T", DType::kFloat}, {"frame_name", "loop"}}, {{one, 0}});
+  Add("c", "_Retval", {{"T", DType::kFloat}, {"index", int64_t{1}}}, {{enter, 0}});
+  refuse("Retval[1] does not have value: 'c' is within a while loop");
+}
+
+TEST_F(PlanTest, AnArgumentHasOneType) {
+  Add("a", "_Arg", {{"T", DType::kFloat}, {"index", int64_t{0}}});
+  Add("b", "_Arg", {{"T", DType::kFloat}, {"index", int64_t{0}}});
+  const auto create = [&] {
+    return ExecutionPlan::Create(graph_, *devices_[0], kernels_.On(*devices_[0])).status();
+  };
+  EXPECT_OK(create());
+  Add("c", "_Arg", {{"T", DType::kString}, {"index", int64_t{0}}});
+  EXPECT_THAT(create(), testing::IsError(StatusCode::kInvalidArgument,
+                                         "node 'c' (_Arg): argument 0 is string, and float"));
 }
 
 }  // namespace

@@ -53,6 +53,21 @@ TEST(ApplySchemaTest, WrongAttributesAreRefused) {
   EXPECT_THAT(apply({n, {"L", std::vector<int64_t>()}}), IsError(kInvalid, "at least 1 long"));
 }
 
+TEST(ApplySchemaTest, TypesAreThoseOfValues) {
+  const OpSchema schema = Declared("() T: type, L: list(type) >= 0");
+  const auto apply = [&](DType one, DType listed) {
+    AttributeMap attrs = {{"T", one}, {"L", DTypeVector{DType::kFloat, listed}}};
+    return ApplySchema(schema, &attrs);
+  };
+  const DType reference = MakeRef(DType::kFloat);
+  EXPECT_OK(apply(DType::kHalf, DType::kHalf));
+  EXPECT_THAT(apply(reference, DType::kHalf),
+              IsError(kInvalid, "attr 'T' must not be the reference type float_ref"));
+  EXPECT_THAT(apply(DType::kHalf, reference),
+              IsError(kInvalid, "attr 'L' must not be the reference type float_ref"));
+  EXPECT_THAT(apply(DType::kHalf, DType::kInvalid), IsError(kInvalid, "attr 'L' is not a dtype"));
+}
+
 TEST(ArgTypesTest, ListsAndNumbersExpand) {
   const OpSchema op = Declared("(a: N * T, b: L, c: Ref(T)) T: type, N: int, L: list(type)");
   const AttributeMap attrs = {
