@@ -281,7 +281,7 @@ class PlanRun {
     Value* outputs = nullptr;  // of a dead node
     if (r.dead() && item.flow != FlowKind::kTransfer) [[unlikely]] {
       if (item.role == PlanNode::Role::kRetval) {
-        Fail(NoValueOfRetval(item.index, plan_.name(r.node()), state_->FrameId(r) != 0));
+        Fail(NoValueOfRetval(item.index, plan_.name(r.node()), /*in_loop=*/false));
         return kNone;
       }
     } else if (item.role == PlanNode::Role::kOrder && run_.trace == nullptr) {
