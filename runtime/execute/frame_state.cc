@@ -10,9 +10,14 @@ namespace {
 constexpr int64_t kMaxSpareBytes = 32 << 20;
 
 int64_t BytesOf(const ExecutionPlan::Frame& layout) {
-  return layout.num_slots * int64_t{sizeof(Value)} +
+  return int64_t{sizeof(LoopIteration)} + layout.num_slots * int64_t{sizeof(Value)} +
          layout.num_nodes * int64_t{sizeof(LoopIteration::NodeState)} +
          layout.num_children * int64_t{sizeof(LoopFrame*)};
+}
+
+int64_t BytesOfFrame(const ExecutionPlan::Frame& layout) {
+  return int64_t{sizeof(LoopFrame)} + layout.num_nodes / 8 +
+         layout.info.parallel_iterations * int64_t{sizeof(void*)};
 }
 
 /// Holds a Mutex for its scope, unless nobody else can want it.
@@ -113,21 +118,23 @@ LoopFrame& FrameState::EnterFrame(LoopIteration& parent, int32_t plan_frame) {
   if (place != nullptr) return *place;
   auto& spare = spare_[plan_frame].frames;
   if (spare.empty()) {
-    place = frames_.emplace_back(std::make_unique<LoopFrame>()).get();
-    place->plan_frame = plan_frame;
-  } else {
-    place = spare.back();
-    spare.pop_back();
+    LoopFrame& made = *frames_.emplace_back(std::make_unique<LoopFrame>());
+    made.plan_frame = plan_frame;
+    frames_bytes_ += BytesOfFrame(layout);
+    spare.push_back(&made);
   }
-  LoopFrame& frame = *place;
+  LoopFrame& frame = *spare.back();
   frame.id = LoopFrameId(parent.frame->id, parent.index, layout.name_hash);
   frame.parent = &parent;
   frame.pending_enters = layout.info.num_enters;
   frame.last_index = 0;
   frame.left.assign(layout.num_nodes, false);
+  NewIteration(frame);
+  // Memory may be short above, for which other threads must not find half a frame.
+  spare.pop_back();
+  place = &frame;
   ++parent.child_frames;
   ++running_frames_;
-  NewIteration(frame);
   return frame;
 }
 

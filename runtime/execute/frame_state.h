@@ -100,7 +100,9 @@ class FrameState {
   /// For the next step.
   void Reset(bool /*traced*/) { root_.iterations.at(0).Clear(); }
   /// Whether the step that has ended left nothing behind: neither values nor loops that go on.
-  bool reusable() { return root_.iterations.at(0).waiting == 0 && running_frames_ == 0; }
+  bool reusable() const { return root_.iterations.at(0).waiting == 0 && running_frames_ == 0; }
+  /// What is kept of iterations and loops that are over, about.
+  int64_t num_bytes() const { return spare_bytes_ + frames_bytes_; }
 
   template <typename Push>
   void Start(Push push) {
@@ -174,6 +176,7 @@ class FrameState {
   LoopFrame root_;  // between steps nobody else uses it, and what is not guarded by the lock
   /// All executions of loops, those that are over too.
   std::vector<std::unique_ptr<LoopFrame>> frames_ ABSL_GUARDED_BY(mu_);
+  int64_t frames_bytes_ = 0;
   int64_t running_frames_ = 0;
   /// What is over, by the plan's frame, for later executions and iterations of it.
   struct Spare {
@@ -181,7 +184,7 @@ class FrameState {
     std::vector<std::unique_ptr<LoopIteration>> iterations;
   };
   std::vector<Spare> spare_ ABSL_GUARDED_BY(mu_);
-  int64_t spare_bytes_ ABSL_GUARDED_BY(mu_) = 0;
+  int64_t spare_bytes_ = 0;
   ReadyQueue spare_queue_;
 };
 

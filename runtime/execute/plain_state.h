@@ -29,7 +29,7 @@ class PlainState {
     FillConstants(constants_, slots_.data());
   }
 
-  /// For the next step. `traced`: each node is to be run, be it that it does nothing.
+  /// For the next step. `traced`: nodes that do nothing are run, too.
   void Reset(bool traced) {
     pass_through_ = !traced;
     std::copy(plan_.pending().begin(), plan_.pending().end(), pending_.begin());
@@ -37,6 +37,10 @@ class PlainState {
   }
   /// A step that has ended without an error leaves nothing behind.
   bool reusable() const { return true; }
+  int64_t num_bytes() const {
+    return static_cast<int64_t>(slots_.size() * sizeof(Value) +
+                                pending_.size() * (sizeof(int32_t) + sizeof(uint8_t)));
+  }
 
   template <typename Push>
   void Start(Push push) {
@@ -134,7 +138,8 @@ class PlainState {
   bool pass_through_ = true;
 };
 
-/// The states of runs that have ended, for the next runs of the plan. Thread-safe.
+/// The states of runs that have ended, for the next runs of the plan: one, and as many more as a
+/// bounded amount of memory holds. Thread-safe.
 template <typename State>
 class IdleStates {
  public:
@@ -149,7 +154,11 @@ class IdleStates {
       if (!states_.empty()) {
         state = std::move(states_.back());
         states_.pop_back();
+        num_bytes_ -= state->num_bytes();
       }
+      // Runs that end find room, and cannot fail for the want of it.
+      ++num_running_;
+      if (states_.capacity() < num_running_) states_.reserve(2 * num_running_);
     }
     if (state == nullptr) state = std::make_unique<State>(plan_);
     state->Reset(traced);
@@ -158,14 +167,22 @@ class IdleStates {
 
   /// Keeps the state of a run that has ended with `status`, unless it left something behind.
   void GiveBack(std::unique_ptr<State> state, const Status& status) {
-    if (!status.ok() || !state->reusable()) return;
+    const bool reusable = status.ok() && state->reusable();
+    const int64_t bytes = state->num_bytes();
     MutexLock lock(mu_);
+    --num_running_;
+    if (!reusable || (!states_.empty() && num_bytes_ + bytes > kMostBytes)) return;
+    num_bytes_ += bytes;
     states_.push_back(std::move(state));
   }
 
  private:
+  static constexpr int64_t kMostBytes = 64 << 20;
+
   const ExecutionPlan& plan_;
   Mutex mu_;
+  size_t num_running_ ABSL_GUARDED_BY(mu_) = 0;
+  int64_t num_bytes_ ABSL_GUARDED_BY(mu_) = 0;
   std::vector<std::unique_ptr<State>> states_ ABSL_GUARDED_BY(mu_);
 };
 

@@ -263,7 +263,8 @@ void ExecutionPlan::FindRoots() {
 
 void ExecutionPlan::LimitIterations() {
   constexpr int64_t kStateBytes = 16, kIterationBytes = 512;
-  constexpr double kMost = 1e18;  // a wish may be more than any number of bytes
+  constexpr int kSomeIterations = 10;  // TensorFlow's default
+  constexpr double kMost = 1e18;       // a wish may be more than any number of bytes
   const size_t n = frames_.size();
   // One iteration of a frame alone, with one of each frame inside it, and as many as are wished.
   std::vector<double> own(n), least(n), wish(n);
@@ -295,6 +296,11 @@ void ExecutionPlan::LimitIterations() {
       const int32_t child = children[f][i];
       share[child] = std::min(wish[child], left / static_cast<double>(children[f].size() - i));
       left -= share[child];
+      // Loops that follow each other need not do with less for each other, and some iterations of
+      // each take no more than the graph.
+      if (f > 0) continue;
+      const double some = std::min<double>(kSomeIterations * least[child], kMaxIterationBytes);
+      share[child] = std::max(share[child], std::min(wish[child], some));
     }
   }
 }
