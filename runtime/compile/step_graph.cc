@@ -117,10 +117,18 @@ class SignatureCutter {
       if (feeds_.contains({node, name.index})) {
         return InvalidArgument(text, " is both fed and fetched.");
       }
-      fetches_.push_back({node, name.index});
-      stack_.push_back(node);
+      fetches_.push_back(BeforeLoops({node, name.index}));
+      if (!IsFed(fetches_.back())) stack_.push_back(fetches_.back().node);
     }
     return OkStatus();
+  }
+
+  /// The same value outside the loop that it enters, in whose iterations it would be given anew.
+  Endpoint BeforeLoops(Endpoint e) const {
+    while (e.node->is_enter() && e.node->control_inputs().empty() && !IsFed(e)) {
+      e = Connected(e.node->input(0));
+    }
+    return e;
   }
 
   Status ResolveTargets() {
@@ -227,7 +235,12 @@ class SignatureCutter {
 
   Status AddRetvals() {
     for (size_t i = 0; i < fetches_.size(); ++i) {
-      const Endpoint from{copies_[fetches_[i].node->id()], fetches_[i].index};
+      const Endpoint& fetch = fetches_[i];
+      Endpoint from{copies_[fetch.node->id()], fetch.index};
+      if (IsFed(fetch)) {
+        TENON_ASSIGN_OR_RETURN(from.node, ArgFor(fetch, fetch.node->assigned_device()));
+        from.index = 0;
+      }
       const std::string name =
           step_.UniqueName(StrCat("_retval_", from.node->name(), "_", from.index, "_", i));
       TENON_ASSIGN_OR_RETURN(Node * retval,

@@ -173,6 +173,38 @@ TEST(FlowTest, StepsOfLoopsFollowEachOtherAndFailedOnes) {
   }
 }
 
+TEST(FlowTest, WhatEntersALoopCanBeFetchedAsInTensorFlow) {
+  GraphSession s;
+  const Output x = Scalar("x");
+  const Output twice = x * 2;
+  const Values end = tenon::WhileLoop(
+      {0, twice}, [](const Values& v) { return v[0] < 3; },
+      [&](const Values& v) -> Values {
+        const Output inner = tenon::WhileLoop(
+            {0, v[1]}, [](const Values& u) { return u[0] < 2; },
+            [&](const Values& u) -> Values {
+              return {u[0] + 1, u[1] + x};
+            })[1];
+        return {v[0] + 1, inner * twice};
+      });
+  int outermost = 0, refused = 0;
+  for (Node* node : s.graph.nodes()) {
+    if (!node->is_enter() || node->output_type(0) != DType::kDouble) continue;
+    const auto fetched = s.Run({Output{node, 0}, end[1]}, {}, {{"x", Of(5)}});
+    if (!fetched.ok()) {  // of the inner loop, which is entered three times
+      EXPECT_THAT(fetched.status().message(), HasSubstr("within a while loop"));
+      ++refused;
+      continue;
+    }
+    ++outermost;
+    const double value = (*fetched)[0].scalar<double>();
+    EXPECT_TRUE(value == 5 || value == 10) << value;
+    EXPECT_EQ((*fetched)[1].scalar<double>(), ((20 * 10.0 + 10) * 10 + 10) * 10);
+  }
+  EXPECT_GE(outermost, 3);
+  EXPECT_GE(refused, 1);
+}
+
 TEST(FlowTest, LoopsAndBranchesLieWithinEachOther) {
   GraphSession s;
   const Output x = Scalar("x");
