@@ -27,9 +27,8 @@ struct ReductionPlan {
 /// By axis, whether it is reduced.
 using AxisFlags = absl::InlinedVector<bool, 8>;
 
-/// The axes in the tensor `axes` (int32 or int64, a scalar or a vector) of a tensor of rank
-/// `rank`. InvalidArgument for an axis out of
-/// range or named twice.
+/// The axes that `axes` (int32 or int64, a scalar or a vector) names of a tensor of rank `rank`;
+/// negative ones count from the end. InvalidArgument for an axis out of range or named twice.
 StatusOr<AxisFlags> ReducedAxes(const Tensor& axes, int rank);
 
 ReductionPlan PlanReduction(const Shape& input, const AxisFlags& reduced, bool keep_dims);

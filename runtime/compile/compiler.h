@@ -61,7 +61,7 @@ class Compiler {
 
  private:
   friend struct Compilation;
-  /// The same for what runs within that many functions.
+  /// A compiler as `other`, of graphs that run within `depth` functions.
   Compiler(const Compiler& other, int depth)
       : runtime_(other.runtime_), options_(other.options_), depth_(depth) {}
   /// Runs the stages from one index to the other, which is included.
