@@ -52,7 +52,7 @@ class PreparedGemm {
     a_.set_data_handle(const_cast<float*>(a));
     b_.set_data_handle(const_cast<float*>(b));
     c_.set_data_handle(c);
-    // The C++ function makes a vector of them each time.
+    // oneDNN's C++ function makes a vector of the arguments in each call.
     const std::array<dnnl_exec_arg_t, 4> args = {{{DNNL_ARG_SRC, a_.get()},
                                                   {DNNL_ARG_WEIGHTS, b_.get()},
                                                   {DNNL_ARG_DST, c_.get()},

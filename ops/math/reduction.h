@@ -24,7 +24,7 @@ struct ReductionPlan {
   Shape shape;                   // of the output
 };
 
-/// By axis, whether it is reduced.
+/// A flag for each axis: whether it is reduced.
 using AxisFlags = absl::InlinedVector<bool, 8>;
 
 /// The axes that `axes` (int32 or int64, a scalar or a vector) names of a tensor of rank `rank`;

@@ -168,7 +168,7 @@ class CollectiveOrder {
     return OkStatus();
   }
 
-  /// By id: all nodes that depend on one of these, and these.
+  /// Flags by id: the nodes that depend on one of `nodes`, and these.
   StatusOr<std::vector<bool>> DependentsOf(const std::vector<Node*>& nodes) {
     std::vector<bool> found(graph_->num_ids(), false);
     int64_t work = graph_->num_ids() / 64;
@@ -252,7 +252,7 @@ class CollectiveOrder {
     std::vector<Item> items;
     size_t at = 0;      // the item that is looked at
     size_t branch = 0;  // how many of its branches are done
-    /// After which nodes the items before it have run, and those of its branches.
+    /// The nodes after which the items before it have run, and those of its branches.
     std::vector<Node*> before = {};
     std::vector<Node*> lasts[2] = {};
   };
@@ -340,7 +340,7 @@ class CollectiveOrder {
   const std::vector<Node*>& order_;
   int64_t work_left_ = int64_t{1} << 30;
   flat_hash_map<const Place*, std::vector<Item>> items_;
-  /// Where each Cond and loop is among the items of its place.
+  /// The number of each Cond and loop among the items of its place.
   flat_hash_map<std::tuple<const Place*, const Place*, const Node*, int>, size_t> item_at_;
   flat_hash_map<const Place*, std::vector<Node*>> enters_, exits_, next_iterations_;
 };

@@ -6,7 +6,7 @@
 namespace tenon {
 namespace {
 
-/// What a state may keep of iterations that are over.
+/// The most bytes of iterations that are over which a state keeps.
 constexpr int64_t kMaxSpareBytes = 32 << 20;
 
 int64_t BytesOf(const ExecutionPlan::Frame& layout) {
@@ -78,8 +78,6 @@ FrameState::FrameState(const ExecutionPlan& plan) : plan_(plan), spare_(plan.fra
   NewIteration(root_);
 }
 
-FrameState::~FrameState() = default;
-
 void FrameState::TakeRoots(Ready* ready) {
   MutexLock lock(mu_);
   LoopIteration& iteration = root_.iterations.at(0);
@@ -130,7 +128,7 @@ LoopFrame& FrameState::EnterFrame(LoopIteration& parent, int32_t plan_frame) {
   frame.last_index = 0;
   frame.left.assign(layout.num_nodes, false);
   NewIteration(frame);
-  // Memory may be short above, for which other threads must not find half a frame.
+  // An allocation above may fail, and other threads must not find half a frame then.
   spare.pop_back();
   place = &frame;
   ++parent.child_frames;

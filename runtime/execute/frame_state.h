@@ -27,7 +27,7 @@ struct LoopIteration {
   };
 
   explicit LoopIteration(const ExecutionPlan::Frame& layout);
-  /// For another iteration of the loop, in which nothing has run.
+  /// Makes it as new, for another iteration of the loop.
   void Clear();
 
   const ExecutionPlan::Frame& layout;
@@ -95,13 +95,12 @@ struct LoopFrame {
 class FrameState {
  public:
   explicit FrameState(const ExecutionPlan& plan);
-  ~FrameState();
 
-  /// For the next step.
+  /// Readies the state for the next step.
   void Reset(bool /*traced*/) { root_.iterations.at(0).Clear(); }
   /// Whether the step that has ended left nothing behind: neither values nor loops that go on.
   bool reusable() const { return root_.iterations.at(0).waiting == 0 && running_frames_ == 0; }
-  /// What is kept of iterations and loops that are over, about.
+  /// The bytes of iterations and loops that are over and kept, about.
   int64_t num_bytes() const { return spare_bytes_ + frames_bytes_; }
 
   template <typename Push>
@@ -178,7 +177,7 @@ class FrameState {
   std::vector<std::unique_ptr<LoopFrame>> frames_ ABSL_GUARDED_BY(mu_);
   int64_t frames_bytes_ = 0;
   int64_t running_frames_ = 0;
-  /// What is over, by the plan's frame, for later executions and iterations of it.
+  /// Loops and iterations that are over, by the plan's frame, for later ones of it.
   struct Spare {
     std::vector<LoopFrame*> frames;
     std::vector<std::unique_ptr<LoopIteration>> iterations;

@@ -29,7 +29,7 @@ class PlainState {
     FillConstants(constants_, slots_.data());
   }
 
-  /// For the next step. `traced`: nodes that do nothing are run, too.
+  /// Readies the state for the next step. `traced`: nodes that do nothing are run, too.
   void Reset(bool traced) {
     pass_through_ = !traced;
     std::copy(plan_.pending().begin(), plan_.pending().end(), pending_.begin());

@@ -130,7 +130,7 @@ Status ExecutionPlan::AddNode(const Node& node, const FrameInfo& info, const Ker
   } else if (node.is_retval()) {
     item.role = PlanNode::Role::kRetval;
     TENON_RETURN_IF_ERROR(RecordIndexed(node, &retval_types_, &item.index));
-    // Iterations, which run at once, would each give it.
+    // Iterations, which run at once, would each give the result.
     if (item.frame != 0) return NoValueOfRetval(item.index, node.name(), /*in_loop=*/true);
   } else {
     TENON_ASSIGN_OR_RETURN(std::shared_ptr<const Kernel> kernel, kernel_of(node));
@@ -185,7 +185,7 @@ std::vector<std::pair<int32_t, int32_t>> ExecutionPlan::PlaceConstants(
         std::all_of(edges.begin(), edges.end(), [&](const OutEdge& e) { return CanBePlaced(e); });
     // A constant that waits for something may be on a branch that is not taken. Its consumers can
     // wait for that themselves, by no more edges than those that go away.
-    if (!before.empty() && before.size() > 1 && edges.size() > 1) placed_[i] = false;
+    if (before.size() > 1 && edges.size() > 1) placed_[i] = false;
     if (!before.empty() && !placed_[i]) continue;
     for (const OutEdge& e : edges) {
       if (!CanBePlaced(e)) continue;
@@ -288,7 +288,7 @@ void ExecutionPlan::LimitIterations() {
       info.parallel_iterations =
           static_cast<int>(std::clamp<double>(share[f] / least[f], 1, info.parallel_iterations));
     }
-    // Who wishes for less than an equal share leaves the rest to the others.
+    // A loop that wishes for less than an equal share leaves the rest to the others.
     std::sort(children[f].begin(), children[f].end(),
               [&](int32_t a, int32_t b) { return wish[a] < wish[b]; });
     double left = f == 0 ? share[0] : share[f] / info.parallel_iterations - own[f];

@@ -140,7 +140,7 @@ class ExecutionPlan {
   void FindFollowers(const std::vector<Node*>& order);
   void AddFrames(const FrameInfo& info);
   /// Puts constants where they are wanted, and has their consumers wait for what they wait for:
-  /// gives these as edges, by their sources.
+  /// returns these as edges, by their sources.
   std::vector<std::pair<int32_t, int32_t>> PlaceConstants(const std::vector<Node*>& order);
   /// Whether the value that `edge` brings can be there before, if it is a constant's.
   bool CanBePlaced(const OutEdge& edge) const;

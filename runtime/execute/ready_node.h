@@ -27,7 +27,7 @@ class ReadyNode {
   constexpr ReadyNode(int32_t node, bool dead, LoopIteration* iteration = nullptr)
       : node_and_dead_(static_cast<uint32_t>(node) | uint64_t{dead} << 32), iteration_(iteration) {}
 
-  /// Negative: no node.
+  /// A negative number stands for no node.
   int32_t node() const { return static_cast<int32_t>(node_and_dead_); }
   bool dead() const { return node_and_dead_ >> 32 != 0; }
   LoopIteration* iteration() const { return iteration_; }

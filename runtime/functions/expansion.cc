@@ -173,7 +173,7 @@ class Expander {
     int64_t left = max_nodes_ - graph_.num_nodes();
     for (Node* node : order) {
       if (node->id() < first_id || LoopFrameOf(graph_, *node) == here) continue;
-      // What these give is made again.
+      // Gradients make the outputs of constants and Switch nodes again.
       if (node->flow() == FlowKind::kSwitch || node->is_constant()) continue;
       for (int i = 0; i < node->num_outputs(); ++i) {
         const int branch = branches.Of(Output(node, i));
