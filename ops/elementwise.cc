@@ -10,17 +10,16 @@
 #include "ops/broadcast_gradient.h"
 #include "ops/composition.h"
 #include "ops/elements.h"
-#include "ops/elementwise_kernel.h"
 
 namespace tenon {
 namespace {
 
 /// What unary and binary kernels keep. Their dtype is that of their first input.
 template <typename Info>
-class ElementwiseKernel : public PiecewiseKernel {
+class ElementwiseKernel : public Kernel {
  public:
   ElementwiseKernel(KernelConstruction& c, const Info& info)
-      : PiecewiseKernel(c),
+      : Kernel(c),
         loop_(info.loops[static_cast<int>(BaseType(c.input_types()[0]))]),
         cost_ns_(CostOf(info, BaseType(c.input_types()[0]))),
         in_size_(StrideOf(BaseType(c.input_types()[0]))),
@@ -42,7 +41,6 @@ class UnaryKernel final : public ElementwiseKernel<UnaryInfo> {
  public:
   using ElementwiseKernel::ElementwiseKernel;
 
-  Pieces pieces() const override { return {.unary = loop_, .cost_ns = cost_ns_}; }
   Status Compute(KernelContext& ctx) const override {
     const Tensor& x = ctx.input(0);
     const char* in = static_cast<const char*>(x.raw_data());
@@ -139,9 +137,6 @@ class BinaryKernel final : public ElementwiseKernel<BinaryInfo> {
         incompatible_is_result_(!c.attrs().GetOr("incompatible_shape_error", true)),
         incompatible_result_(c.op() == "NotEqual") {}
 
-  Pieces pieces() const override {
-    return {.binary = loop_, .cost_ns = cost_ns_, .error = error_, .same_shape = same_shape_};
-  }
   Status Compute(KernelContext& ctx) const override {
     const Tensor &x = ctx.input(0), &y = ctx.input(1);
     const bool equal = x.shape() == y.shape();

@@ -34,9 +34,6 @@ enum class OpTrait : uint8_t {
   kCopiesToDevice,
   /// An op that ends when all ranks of the job have run theirs.
   kCollective,
-  /// An element of the result is made of those at its place in the inputs, broadcast to one shape;
-  /// on the CPU by a PiecewiseKernel (ops/elementwise_kernel.h).
-  kElementwise,
 };
 
 /// The traits by the names that declarations have for them.
@@ -53,7 +50,6 @@ inline constexpr std::pair<std::string_view, OpTrait> kTraits[] = {
     {"never_waits", OpTrait::kNeverWaits},
     {"copies_to_device", OpTrait::kCopiesToDevice},
     {"collective", OpTrait::kCollective},
-    {"elementwise", OpTrait::kElementwise},
 };
 
 }  // namespace tenon

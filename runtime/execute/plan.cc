@@ -135,7 +135,6 @@ Status ExecutionPlan::AddNode(const Node& node, const FrameInfo& info, const Ker
   } else {
     TENON_ASSIGN_OR_RETURN(std::shared_ptr<const Kernel> kernel, kernel_of(node));
     item.kernel = kernel.get();
-    ops_.back() = kernel->op();  // with what it does, where that is more than the op says
     item.async = kernel->is_async();
     if (kernel->constant() != nullptr) {
       item.role = PlanNode::Role::kConstant;

@@ -23,9 +23,6 @@ const std::vector<Pass>& AllPasses() {
       {"bias-in-convolutions", "remapping",
        "lets convolutions add the bias that is added to them, which may round otherwise",
        PassStage::kDevice, AddBiasInConvolutions},
-      {"fused-elementwise", "remapping",
-       "computes elementwise ops that feed each other piece by piece, in one node",
-       PassStage::kDevice, FuseElementwise},
   };
   return *passes;
 }

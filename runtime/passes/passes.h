@@ -16,6 +16,5 @@ StatusOr<bool> MergeCommonSubexpressions(Graph* graph, const PassContext& contex
 StatusOr<bool> KeepPlacesOfMaxima(Graph* graph, const PassContext& context);
 StatusOr<bool> ComputeReluInPooling(Graph* graph, const PassContext& context);
 StatusOr<bool> AddBiasInConvolutions(Graph* graph, const PassContext& context);
-StatusOr<bool> FuseElementwise(Graph* graph, const PassContext& context);
 
 }  // namespace tenon

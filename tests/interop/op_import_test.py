@@ -14,7 +14,7 @@ from tensorflow_environment import TENON, Servers, main_with_tensorflow
 OF_THE_RUNTIME = {"_Arg", "_Retval", "_Send", "_Recv", "_HostSend", "_HostRecv"}
 # TensorFlow does not know them.
 OURS = {"HorovodAllgather", "HorovodAllreduce", "HorovodAlltoall", "HorovodBroadcast", "HorovodLocalRank",
-        "HorovodLocalSize", "HorovodRank", "HorovodReducescatter", "HorovodSize", "_Conv2DWithBias", "_CopyToDevice", "_CopyToHost", "_CaptureKernel", "_FusedElementwise", "_MaxPoolGradOfPlaces",
+        "HorovodLocalSize", "HorovodRank", "HorovodReducescatter", "HorovodSize", "_Conv2DWithBias", "_CopyToDevice", "_CopyToHost", "_CaptureKernel", "_MaxPoolGradOfPlaces",
         "_MaxPoolWithPlaces", "_RecvFromPeer", "_ReluMaxPoolGradOfPlaces",
         "_ReluMaxPoolWithPlaces", "_SendToPeer", "TenonGlmBadRow", "TenonGlmBatch", "TenonGlmBatchGradient",
         "TenonGlmScores", "TenonGlmStream", "TenonGlmStreamOpen", "TenonGlmSums",

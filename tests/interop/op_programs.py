@@ -417,7 +417,6 @@ ELSEWHERE = {
     "_Conv2DWithBias": "made of Conv2D and BiasAdd, which are compared; tests/runtime/network_passes_test.cc",
     "_ReluMaxPoolWithPlaces": "made of Relu and MaxPool, which are compared; tests/runtime/network_passes_test.cc",
     "_ReluMaxPoolGradOfPlaces": "made of their gradients, which are compared; tests/runtime/network_passes_test.cc",
-    "_FusedElementwise": "made of the ops that it names, which are compared; tests/runtime/fuse_elementwise_test.cc",
     "_MaxPoolWithPlaces": "made of MaxPool, which is compared; tests/ops/nn/pooling_test.cc",
     "_MaxPoolGradOfPlaces": "made of MaxPoolGrad, which is compared; tests/ops/nn/pooling_test.cc",
     "RandomCrop": "tests/ops/random/draws_test.cc",

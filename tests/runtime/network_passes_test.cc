@@ -68,13 +68,13 @@ class PooledReluTest : public NetworkPassesTest {
  protected:
   void Build(const List& ksize, const std::string& padding = "SAME", bool used = false) {
     x_ = Placeholder(DType::kFloat, {2, 8, 8, 3}, {.name = "x"});
-    const Output relu = Relu(Identity(x_), {.name = "relu"});
+    const Output relu = Relu(x_ * 1, {.name = "relu"});
     MaxPoolOptions options{.name = "pool"};
     if (padding == "EXPLICIT") options.explicit_paddings = {0, 0, 1, 1, 1, 1, 0, 0};
     pool_ = MaxPool(relu, ksize, {1, 2, 2, 1}, padding, options);
     dy_ = Placeholder(DType::kFloat, {}, {.name = "dy"});
     dx_ = Gradients(pool_, {x_}, {.grad_ys = {dy_}})[0];
-    if (used) Identity(relu);
+    if (used) Neg(relu);
     ASSERT_OK(graph_.error());
   }
 

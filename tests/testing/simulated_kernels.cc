@@ -469,7 +469,6 @@ void RegisterSimulatedKernels(OpRegistry& ops) {
       .Kernel(kCuda, AssignHandleOnDevice,
               {.types = {{"dtype", plain}}, .attrs = {"validate_shape"}, .cheap = true});
   for (const OpRegistration* op : ops.All()) {
-    if (op->schema.name == "_FusedElementwise") continue;  // of CPUs alone
     const std::vector<KernelRegistration> kernels = op->kernels;
     if (std::any_of(kernels.begin(), kernels.end(),
                     [](const auto& k) { return k.device == kCuda; })) {
