@@ -34,6 +34,7 @@ Tensor Ramp(const Shape& shape) {
 }
 
 StatusOr<double> MnistStep(const OpRegistry& ops) {
+  const OneThread one;
   Graph graph(ops);
   GraphBuilding building(graph);
   SetRandomSeed(1);

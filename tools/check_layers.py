@@ -58,6 +58,7 @@ TIME = re.compile(r'\b(steady_clock|system_clock|high_resolution_clock|sleep_for
                   r'wait_until|usleep|nanosleep|clock_gettime|gettimeofday)\b')
 KEEPERS_OF_TIME = {
     'core/base/clock.h', 'core/base/mutex.h', 'runtime/device/machine_clock.cc',
+    'core/base/loop_team.cc',            # how long others keep a core: of this machine, also in a simulation
     'distributed/grpc/rpc/deadline.h',   # gRPC waits by the machine's clock
     'train/sessions/stop_signal.cc',  # a signal handler may call next to nothing
     'data/records/event_file.cc',    # the time of day in files, unless it is given

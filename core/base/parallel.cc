@@ -6,16 +6,21 @@
 #include <algorithm>
 #include <atomic>
 #include <exception>
+#include <utility>
 
 #include "core/base/interruption.h"
+#include "core/base/loop_team.h"
 
 extern "C" void kmp_set_blocktime(int ms);  // libomp's; a compiler's own omp.h may lack it
 
 namespace tenon {
 namespace {
 
-/// What one thread should at least have to do.
-constexpr double kMinShareNs = 100e3;
+/// What one thread should at least have to do in a loop.
+constexpr double kMinShareNs = 30e3;
+/// The same in an OpenMP team, and the least work for which its threads are woken: that takes tens
+/// of microseconds, on a virtual machine a hundred.
+constexpr double kMinTeamShareNs = 100e3, kLeastTeamNs = 300e3;
 /// What a thread does at most, about, before it looks whether the kernel is interrupted. Guesses of
 /// costs are often ten times too low.
 constexpr double kChunkNs = 5e6;
@@ -35,12 +40,34 @@ void LetTeamSleep() {
   static_cast<void>(done);
 }
 
-int WantedExtra(double total_ns) {
-  if (total_ns < parallel_internal::kLeastNs || omp_in_parallel()) return 0;
-  LetTeamSleep();
-  const double shares = std::min(total_ns / kMinShareNs, 1e6);
-  return static_cast<int>(shares) - 1;
+/// Whether the calling thread is within a loop that others may share.
+thread_local bool in_loop = false;
+
+int WantedExtra(double total_ns, double least_ns, double min_share_ns) {
+  if (total_ns < least_ns || in_loop || omp_in_parallel()) return 0;
+  return static_cast<int>(std::min(total_ns / min_share_ns, 1e6)) - 1;
 }
+
+int WantedTeam(double total_ns) {
+  const int wanted = WantedExtra(total_ns, kLeastTeamNs, kMinTeamShareNs);
+  if (wanted > 0) LetTeamSleep();
+  return wanted;
+}
+
+/// While it lives, the calling thread works on a part of a loop.
+class InLoop {
+ public:
+  explicit InLoop(const Cancellation* interruption)
+      : interruption_(interruption), before_(std::exchange(in_loop, true)) {}
+  ~InLoop() { in_loop = before_; }
+  InLoop(const InLoop&) = delete;
+  InLoop& operator=(const InLoop&) = delete;
+
+ private:
+  const InterruptibleBy interruption_;
+  const OpenMpTeam alone_{0};
+  const bool before_;
+};
 
 void RunRange(int64_t begin, int64_t end, double cost_ns,
               absl::FunctionRef<void(int64_t begin, int64_t end)> fn) {
@@ -82,31 +109,32 @@ void SerialFor(int64_t n, double cost_ns, absl::FunctionRef<void(int64_t begin, 
 
 void parallel_internal::Divide(int64_t n, double cost_ns,
                                absl::FunctionRef<void(int64_t begin, int64_t end)> fn) {
-  const int wanted =
-      static_cast<int>(std::min<int64_t>(n - 1, WantedExtra(cost_ns * static_cast<double>(n))));
-  const ExtraThreads threads(wanted);
+  const double total_ns = cost_ns * static_cast<double>(n);
+  const int wanted = WantedExtra(total_ns, kLeastNs, kMinShareNs);
+  const ExtraThreads threads(static_cast<int>(std::min<int64_t>(n - 1, wanted)));
   if (threads.count() == 0) return RunRange(0, n, cost_ns, fn);
   const Cancellation* const interruption = CurrentInterruption();
   std::atomic<bool> failed{false};
   std::exception_ptr error;  // of whoever set `failed`
-#pragma omp parallel num_threads(1 + threads.count())
-  {
-    const InterruptibleBy scope(interruption);
-    const int64_t team = omp_get_num_threads(), rank = omp_get_thread_num();
-    const int64_t share = n / team, rest = n % team;
-    const int64_t begin = rank * share + std::min(rank, rest);
-    // An exception must not leave the team's region.
-    try {
-      RunRange(begin, begin + share + (rank < rest ? 1 : 0), cost_ns, fn);
-    } catch (...) {
-      if (!failed.exchange(true)) error = std::current_exception();
-    }
-  }
+  // Two parts for each thread: one that comes late gets fewer.
+  const int64_t parts = std::min<int64_t>(n, int64_t{2} * (1 + threads.count()));
+  const int64_t share = n / parts, rest = n % parts;
+  RunParts(static_cast<int>(parts), threads.count(), total_ns / static_cast<double>(parts),
+           [&](int part) {
+             const InLoop scope(interruption);
+             const int64_t begin = part * share + std::min<int64_t>(part, rest);
+             // An exception must not leave the thread that meets it.
+             try {
+               RunRange(begin, begin + share + (part < rest ? 1 : 0), cost_ns, fn);
+             } catch (...) {
+               if (!failed.exchange(true)) error = std::current_exception();
+             }
+           });
   if (error != nullptr) std::rethrow_exception(error);
 }
 
 OpenMpTeam::OpenMpTeam(double total_ns)
-    : extra_(WantedExtra(total_ns)), before_(omp_get_max_threads()) {
+    : extra_(WantedTeam(total_ns)), before_(omp_get_max_threads()) {
   if (before_ != size()) omp_set_num_threads(size());
 }
 

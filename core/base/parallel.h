@@ -6,14 +6,13 @@
 #include "absl/functional/function_ref.h"
 
 // Parallel loops inside kernels, and the one number of threads that everything in the process
-// shares: the executor's pool, the teams of these loops, oneDNN's teams.
+// shares: the executor's pool, the threads of these loops, oneDNN's teams.
 
 namespace tenon {
 
 namespace parallel_internal {
-/// The threads of a team sleep between two loops. To wake them costs tens of microseconds, on a
-/// virtual machine a hundred: with less work than this, one thread is done sooner.
-inline constexpr double kLeastNs = 300e3;
+/// With less work than this, one thread is done as soon as several.
+inline constexpr double kLeastNs = 60e3;
 
 /// ParallelFor for more work than that.
 void Divide(int64_t n, double cost_ns, absl::FunctionRef<void(int64_t begin, int64_t end)> fn);
@@ -48,9 +47,9 @@ class ExtraThreads {
   int count_ = 0;
 };
 
-/// Calls `fn(begin, end)` for disjoint ranges that cover [0, n), perhaps from several threads of
-/// the OpenMP team, and returns when all are done. `cost_ns` is a guess of what one item costs:
-/// work below about 300 us runs on the calling thread, as does a loop inside a loop. A long loop
+/// Calls `fn(begin, end)` for disjoint ranges that cover [0, n), perhaps from several threads (see
+/// loop_team.h), and returns when all are done. `cost_ns` is a guess of what one item costs: work
+/// below about 60 us runs on the calling thread, as does a loop inside a loop. A long loop
 /// comes in chunks of some ms and stops between two of them when the kernel is interrupted (see
 /// interruption.h): the rest is then not done. An exception of `fn` ends up in the caller.
 inline void ParallelFor(int64_t n, double cost_ns,
@@ -64,7 +63,8 @@ inline void ParallelFor(int64_t n, double cost_ns,
 void SerialFor(int64_t n, double cost_ns, absl::FunctionRef<void(int64_t begin, int64_t end)> fn);
 
 /// For a library that starts an OpenMP team by itself: while it lives, teams that the calling
-/// thread starts have at most as many threads as the budget leaves for work of `total_ns`.
+/// thread starts have at most as many threads as the budget leaves for work of `total_ns`. Threads
+/// of such teams sleep between two loops, and all are waited for: work below 300 us gets none.
 class OpenMpTeam {
  public:
   explicit OpenMpTeam(double total_ns);

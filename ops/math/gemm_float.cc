@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <dnnl.hpp>
 
+#include <algorithm>
 #include <array>
 #include <map>
 #include <memory>
 #include <tuple>
+#include <utility>
 
 #include "core/base/parallel.h"
 #include "ops/math/gemm.h"
@@ -69,6 +71,10 @@ class PreparedGemm {
   dnnl::memory a_, b_, c_, scratch_;
 };
 
+double Work(const GemmShape& s) {
+  return static_cast<double>(s.m) * static_cast<double>(s.n) * static_cast<double>(s.k);
+}
+
 /// Whether oneDNN's older function is faster than its primitive, which is made for larger products:
 /// with vectors up to ten times, where few rows meet many columns up to twice (measured with
 /// AVX-512; elsewhere the primitive calls that function, too).
@@ -86,38 +92,81 @@ bool IsByColumns(const GemmShape& s) {
   return s.n <= kFewColumns && (s.transpose_a || s.k >= kLongSum) && s.m * s.k <= kCached;
 }
 
-/// The `columns` columns of a product from the j-th on.
-void Sgemm(const GemmShape& s, int64_t j, int64_t columns, const float* a, const float* b,
-           float* c) {
-  const dnnl_status_t status =
-      dnnl_sgemm(s.transpose_a ? 'T' : 'N', s.transpose_b ? 'T' : 'N', s.m, columns, s.k, 1, a,
-                 s.transpose_a ? s.m : s.k, b + (s.transpose_b ? j * s.k : j),
-                 s.transpose_b ? s.k : s.n, 0, c + j, s.n);
+/// `rows` rows of a product from the i-th on, of them `columns` columns from the j-th on.
+void Sgemm(const GemmShape& s, int64_t i, int64_t rows, int64_t j, int64_t columns, const float* a,
+           const float* b, float* c) {
+  const dnnl_status_t status = dnnl_sgemm(
+      s.transpose_a ? 'T' : 'N', s.transpose_b ? 'T' : 'N', rows, columns, s.k, 1,
+      a + (s.transpose_a ? i : i * s.k), s.transpose_a ? s.m : s.k,
+      b + (s.transpose_b ? j * s.k : j), s.transpose_b ? s.k : s.n, 0, c + i * s.n + j, s.n);
   dnnl::error::wrap_c_api(status, "dnnl_sgemm");
+}
+
+/// A product that one call of oneDNN makes, or a call for each column. How the work is cut depends
+/// on the size of the calling thread's OpenMP team when it was prepared.
+void Multiply(const GemmShape& s, int team_size, const float* a, const float* b, float* c) {
+  if (IsForSgemm(s)) return Sgemm(s, 0, s.m, 0, s.n, a, b, c);
+  if (IsByColumns(s)) {
+    for (int64_t j = 0; j < s.n; ++j) Sgemm(s, 0, s.m, j, 1, a, b, c);
+    return;
+  }
+  using Key = std::tuple<int64_t, int64_t, int64_t, bool, bool, int>;
+  thread_local std::map<Key, std::unique_ptr<PreparedGemm>> prepared;
+  const Key key(s.m, s.n, s.k, s.transpose_a, s.transpose_b, team_size);
+  auto found = prepared.find(key);
+  if (found == prepared.end()) {
+    auto gemm = std::make_unique<PreparedGemm>(s);
+    if (prepared.size() >= kMaxPrepared) prepared.clear();
+    found = prepared.emplace(key, std::move(gemm)).first;
+  }
+  found->second->Run(a, b, c);
+}
+
+/// How many parts the threads of the process make a product in, each of some rows. It depends on
+/// how many threads there may be and not on how many have nothing to do, so that results are the
+/// same in each run. A part reads all of the second matrix: with one that a core's cache does not
+/// hold, and with few rows, oneDNN's own team is faster.
+int64_t NumParts(const GemmShape& s) {
+  constexpr double kLeastNs = 40e3;
+  constexpr int64_t kLeastRows = 48, kCached = 1 << 18;
+  const int64_t threads = ThreadBudget();
+  if (threads == 1 || s.n * s.k > kCached || IsByColumns(s) || s.n == 1) return 1;
+  const int64_t parts = std::min(
+      {static_cast<int64_t>(Work(s) * kMultiplyAddNs / kLeastNs), s.m / kLeastRows, 2 * threads});
+  return parts > threads ? parts / threads * threads : std::max<int64_t>(parts, 1);
+}
+
+/// The first row of a part: a multiple of the rows that oneDNN takes together.
+int64_t FirstRow(const GemmShape& s, int64_t part, int64_t parts) {
+  constexpr int64_t kRows = 16;
+  return part == parts ? s.m : (part * s.m / parts + kRows / 2) / kRows * kRows;
+}
+
+void MultiplyPart(const GemmShape& s, int64_t part, int64_t parts, const float* a, const float* b,
+                  float* c) {
+  const OpenMpTeam alone(0);
+  const int64_t first = FirstRow(s, part, parts), rows = FirstRow(s, part + 1, parts) - first;
+  // The rows of a transposed matrix do not lie together, as oneDNN's primitive wants them.
+  if (s.transpose_a) return Sgemm(s, first, rows, 0, s.n, a, b, c);
+  GemmShape rest = s;
+  rest.m = rows;
+  Multiply(rest, alone.size(), a + first * s.k, b, c + first * s.n);
 }
 
 }  // namespace
 
 Status GemmFloat(const GemmShape& shape, const float* a, const float* b, float* c) {
-  const double work = static_cast<double>(shape.m) * shape.n * shape.k;
-  // How the work is cut depends on the number of threads when it was prepared.
-  const OpenMpTeam team(work * kMultiplyAddNs);
-  using Key = std::tuple<int64_t, int64_t, int64_t, bool, bool, int>;
-  thread_local std::map<Key, std::unique_ptr<PreparedGemm>> prepared;
   try {
-    if (IsForSgemm(shape)) {
-      Sgemm(shape, 0, shape.n, a, b, c);
-      return OkStatus();
+    const int64_t parts = NumParts(shape);
+    if (parts == 1) {
+      const OpenMpTeam team(Work(shape) * kMultiplyAddNs);
+      Multiply(shape, team.size(), a, b, c);
+    } else {
+      const double part_ns = Work(shape) * kMultiplyAddNs / static_cast<double>(parts);
+      ParallelFor(parts, part_ns, [&](int64_t begin, int64_t end) {
+        for (int64_t p = begin; p < end; ++p) MultiplyPart(shape, p, parts, a, b, c);
+      });
     }
-    if (IsByColumns(shape)) {
-      for (int64_t j = 0; j < shape.n; ++j) Sgemm(shape, j, 1, a, b, c);
-      return OkStatus();
-    }
-    if (prepared.size() >= kMaxPrepared) prepared.clear();
-    std::unique_ptr<PreparedGemm>& gemm =
-        prepared[Key(shape.m, shape.n, shape.k, shape.transpose_a, shape.transpose_b, team.size())];
-    if (gemm == nullptr) gemm = std::make_unique<PreparedGemm>(shape);
-    gemm->Run(a, b, c);
   } catch (const dnnl::error& e) {
     const std::string product =
         StrCat("matrix product of ", shape.m, "x", shape.k, " and ", shape.k, "x", shape.n);

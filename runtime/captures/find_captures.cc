@@ -100,17 +100,20 @@ class JoinedParts {
   flat_hash_map<const Node*, Node*> sender_;
 };
 
-/// Whether the node may wait for what others put into a resource, in this step or another.
+/// Whether the node may wait for what others put into a resource, or take out of it, in this step
+/// or another. Ops that take a queue by reference are not declared stateful, as in TensorFlow.
 bool MayWait(const Node& node) {
-  if (!node.is_stateful() || node.is_arg() || node.schema().Has(OpTrait::kNeverWaits) ||
-      node.schema().FindAttr("seed") != nullptr || node.flow() == FlowKind::kTransfer) {
-    return false;
-  }
   const auto is_handle = [](DType t) { return IsRef(t) || t == DType::kResource; };
   const DTypeVector &inputs = node.input_types(), &outputs = node.output_types();
-  const bool of_variables =
-      std::any_of(inputs.begin(), inputs.end(), is_handle) && UsesVariablesOnly(node);
-  return !of_variables && !std::all_of(outputs.begin(), outputs.end(), is_handle);
+  const bool takes_handle = std::any_of(inputs.begin(), inputs.end(), is_handle);
+  if (!(node.is_stateful() || takes_handle) || node.is_arg() ||
+      node.schema().Has(OpTrait::kNeverWaits) || node.schema().FindAttr("seed") != nullptr ||
+      node.flow() == FlowKind::kTransfer) {
+    return false;
+  }
+  if (takes_handle) return !UsesVariablesOnly(node);
+  // What gives nothing but handles makes them.
+  return !std::all_of(outputs.begin(), outputs.end(), is_handle);
 }
 
 /// Which nodes of a part make groups. A node's stage is the number of groups that must be over

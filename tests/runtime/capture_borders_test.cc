@@ -147,13 +147,63 @@ TEST_F(CaptureBordersTest, WhatFillsAQueueDoesNotWaitForWhatEmptiesIt) {
     y = Curve(QueueDequeueV2(queue, {DType::kFloat})[0]);
   }
   Start();
-  for (int i = 0; i < 4; ++i) {
-    const StepFeeds feeds = {{x, Filled({4}, 0.1f * static_cast<float>(i))}};
-    const auto found = device_->Run(feeds, {y}, {put}), wanted = cpu_->Run(feeds, {y}, {put});
-    ASSERT_OK(found.status());
-    ASSERT_OK(wanted.status());
-    EXPECT_TRUE((*found)[0].Equals((*wanted)[0]));
+  for (int i = 0; i < 4; ++i) RunBoth({{x, Filled({4}, 0.1f * static_cast<float>(i))}}, {y}, {put});
+}
+
+TEST_F(CaptureBordersTest, NorWhereTheQueueIsTakenByReference) {
+  Output x, y;
+  Node* put = nullptr;
+  {
+    const GraphBuilding building(graph_);
+    x = Placeholder(DType::kFloat, PartialShape{4});
+    const Output queue = FIFOQueue({DType::kFloat});
+    put = QueueEnqueue(queue, {Curve(x)});
+    y = Curve(QueueDequeue(queue, {DType::kFloat})[0]);
   }
+  Start();
+  for (int i = 0; i < 4; ++i) RunBoth({{x, Filled({4}, 0.1f * static_cast<float>(i))}}, {y}, {put});
+}
+
+/// A step puts a value into a queue that is full, and takes one out behind other work.
+class FullQueueTest : public CaptureBordersTest {
+ protected:
+  void Build(bool by_reference) {
+    const GraphBuilding building(graph_);
+    x_ = Placeholder(DType::kFloat, PartialShape{4});
+    const Output queue = by_reference ? FIFOQueue({DType::kFloat}, {.capacity = 1})
+                                      : FIFOQueueV2({DType::kFloat}, {.capacity = 1});
+    const auto put = [&](const Output& value) {
+      return by_reference ? QueueEnqueue(queue, {value}) : QueueEnqueueV2(queue, {value});
+    };
+    fill_ = put(Const(Filled({4}, 1)));
+    Node* const wait = put(Const(Filled({4}, 2)));
+    {
+      const ControlDependencies after({wait});
+      behind_ = Curve(x_);
+    }
+    const ControlDependencies after({HostStep(Curve(Neg(x_)))});
+    taken_ = (by_reference ? QueueDequeue(queue, {DType::kFloat})
+                           : QueueDequeueV2(queue, {DType::kFloat}))[0];
+  }
+
+  void FillAndRun() {
+    Start();
+    RunBoth({}, {}, {fill_});
+    for (int i = 0; i < 4; ++i) RunBoth({{x_, Filled({4}, 0.5f)}}, {behind_, taken_});
+  }
+
+  Node* fill_ = nullptr;
+  Output x_, behind_, taken_;
+};
+
+TEST_F(FullQueueTest, WhatFollowsAPutDoesNotHoldBackWhatMakesRoom) {
+  Build(/*by_reference=*/false);
+  FillAndRun();
+}
+
+TEST_F(FullQueueTest, NorWhereTheQueueIsTakenByReference) {
+  Build(/*by_reference=*/true);
+  FillAndRun();
 }
 
 }  // namespace

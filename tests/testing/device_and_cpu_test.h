@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <memory>
 #include <vector>
 
@@ -30,11 +31,13 @@ class DeviceAndCpuTest : public ::testing::Test {
     for (Session* s : {device_.get(), cpu_.get()}) ASSERT_OK(s->Run({}, {}, {init}).status());
   }
 
-  /// Gives the same in both, bit for bit, or fails with the same code.
+  /// Gives the same in both, bit for bit, or fails with the same code. A step that never ends fails
+  /// after a minute.
   void RunBoth(const StepFeeds& feeds, const std::vector<Output>& fetches,
                const StepTensors& targets = std::vector<Output>()) {
-    const auto found = device_->Run(feeds, fetches, targets);
-    const auto wanted = cpu_->Run(feeds, fetches, targets);
+    const StepOptions options = {.timeout = std::chrono::minutes(1)};
+    const auto found = device_->Run(feeds, fetches, targets, options);
+    const auto wanted = cpu_->Run(feeds, fetches, targets, options);
     ASSERT_EQ(found.status().code(), wanted.status().code()) << found.status();
     if (!wanted.ok()) return;
     for (size_t i = 0; i < wanted->size(); ++i) {

@@ -93,9 +93,9 @@ TEST(ParallelTest, ALoopInsideALoopIsSerial) {
   const Budget budget(4);
   ParallelFor(4, 1e6, [&](int64_t, int64_t) {
     const auto me = std::this_thread::get_id();
-    ParallelFor(4, 1e6, [&](int64_t, int64_t) {
-      if (omp_in_parallel()) EXPECT_EQ(std::this_thread::get_id(), me);
-    });
+    EXPECT_EQ(OpenMpTeam(1e9).size(), 1);
+    EXPECT_EQ(omp_get_max_threads(), 1);
+    ParallelFor(4, 1e6, [&](int64_t, int64_t) { EXPECT_EQ(std::this_thread::get_id(), me); });
   });
 }
 

@@ -159,6 +159,32 @@ TEST(MatMulTest, LargeProductsOfFewRowsOrColumnsAgreeForAnyNumberOfThreads) {
   SetThreadBudget(before);
 }
 
+TEST(MatMulTest, ProductsInPartsDoNotDependOnWhoIsFree) {
+  const int before = ThreadBudget();
+  SetThreadBudget(3);
+  for (const GemmShape& form : {GemmShape{100, 100, 784}, GemmShape{784, 100, 100},
+                                GemmShape{97, 16, 5000}, GemmShape{1000, 37, 200}}) {
+    const Tensor a = Sample(DType::kFloat, {form.m * form.k}, -1, 1, 1);
+    const Tensor b = Sample(DType::kFloat, {form.k * form.n}, -1, 1, 2);
+    for (const bool transpose_a : {false, true}) {
+      for (const bool transpose_b : {false, true}) {
+        const GemmShape s{form.m, form.n, form.k, transpose_a, transpose_b};
+        SCOPED_TRACE(StrCat(s.m, "x", s.k, "x", s.n, " ", s.transpose_a, s.transpose_b));
+        Tensor c(DType::kFloat, {s.m * s.n}), alone(DType::kFloat, {s.m * s.n});
+        ASSERT_TRUE(Gemm(DType::kFloat, s, a.raw_data(), b.raw_data(), c.raw_data()).ok());
+        {
+          const BusyThread one, two, three;
+          ASSERT_TRUE(Gemm(DType::kFloat, s, a.raw_data(), b.raw_data(), alone.raw_data()).ok());
+        }
+        ExpectProduct(s, a, b, c);
+        EXPECT_TRUE(c.Equals(alone));
+        if (HasFatalFailure()) return SetThreadBudget(before);
+      }
+    }
+  }
+  SetThreadBudget(before);
+}
+
 TEST(MatMulTest, AnEmptySumIsZero) {
   const Tensor c =
       RunOpOrDie("MatMul", {Tensor(DType::kFloat, {2, 0}), Tensor(DType::kFloat, {0, 3})});
