@@ -38,7 +38,7 @@ if(NOT TARGET Tenon::dnnl)
     IMPORTED_LOCATION "${TENON_DNNL_LIBRARY}" INTERFACE_INCLUDE_DIRECTORIES "${TENON_DNNL_INCLUDE}")
 endif()
 
-# One OpenMP runtime in the process: LLVM's libomp, for our loops, Eigen and oneDNN.
+# One OpenMP runtime in the process: LLVM's libomp, for Eigen and oneDNN.
 #
 # Debian's libdnnl.so was built by gcc and names libgomp.so.1 as needed, so the loader maps libgomp
 # whatever we do short of a private directory with a false libgomp.so.1 in it, which would tie every

@@ -6,7 +6,7 @@
 namespace tenon {
 
 /// While it lives, floats and doubles too small for a normal exponent are zeros to the arithmetic
-/// of the calling thread, and of the OpenMP teams that it starts: as in TensorFlow's kernels, and
+/// of the calling thread, and of those that share its loops: as in TensorFlow's kernels, and
 /// because processors take a hundred times as long for them. Held by threads that run kernels.
 class FlushDenormals {
  public:

@@ -19,10 +19,11 @@ namespace {
 
 /// How long a helper stays awake after a loop.
 constexpr int64_t kAwakeNs = 200'000;
-/// Work that is worth waking somebody for, even where no other loop has been near; and the same for
-/// each one more.
-constexpr double kWorthWakingNs = 150e3, kWorthOneMoreNs = 100e3;
-/// Work for which a helper that comes late is soon enough.
+/// Work that is worth waking somebody for, even where no other loop has been near.
+constexpr double kWorthWakingNs = 150e3;
+/// What there should be to do for each thread, the caller's and those that are woken.
+constexpr double kShareNs = 100e3;
+/// Work for which a helper that comes late is soon enough: also one that is to be left asleep.
 constexpr double kLongNs = 1e6;
 /// A yield of the processor that took so long gave it to somebody who computes.
 constexpr int64_t kTurnOfOthersNs = 50'000;
@@ -86,6 +87,7 @@ class alignas(64) Helper {
     if (!word_.compare_exchange_strong(word, number | kChosen, std::memory_order_acquire)) return 0;
     loop_ = &loop;
     word_.store(number | kGiven, std::memory_order_release);
+    // The exchange above has changed the word, in the sight of a helper that falls asleep.
     if (state == kAsleep) word_.notify_all();
     return number;
   }
@@ -240,7 +242,7 @@ void RunParts(int parts, int helpers, double part_ns, absl::FunctionRef<void(int
   if (num_lent < helpers && (total_ns >= kWorthWakingNs ||
                              NowNs() - last_loop_ns.load(std::memory_order_relaxed) < kAwakeNs)) {
     const int wanted =
-        std::clamp(static_cast<int>(std::min(total_ns / kWorthOneMoreNs, 1e3)) - 1, 1, helpers);
+        std::clamp(static_cast<int>(std::min(total_ns / kShareNs, 1e3)) - 1, 1, helpers);
     give(wanted, total_ns >= kLongNs ? Wake::kAll : Wake::kRested);
     int resting = 0;
     for (int i = 0; i < all.size(); ++i) resting += all[i].resting() ? 1 : 0;

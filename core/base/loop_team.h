@@ -18,8 +18,9 @@ namespace tenon::parallel_internal {
 /// threads that sleep are woken. `fn` must throw nothing. Thread-safe.
 ///
 /// A helper has the calling thread's treatment of denormals. It asks for more parts for a while
-/// after a loop and then sleeps; where other threads of the machine want its core it sleeps at
-/// once, and is left alone for a while when it came too late.
+/// after a loop and then sleeps. Where other threads of the machine want its core it sleeps at
+/// once. Then, and when it came too late, it is left alone for a while, but for work of a
+/// millisecond and more.
 ///
 /// Source: the halt polling of Linux' KVM, and OpenMP's dynamic schedule.
 void RunParts(int parts, int helpers, double part_ns, absl::FunctionRef<void(int part)> fn);

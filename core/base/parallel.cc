@@ -33,8 +33,8 @@ std::atomic<int>& Limit() {
 std::atomic<int> busy{0};   // threads that hold a BusyThread
 std::atomic<int> extra{0};  // threads lent to loops
 
-/// Members of a team must not spin between two loops, as libomp lets them for 200 ms: every thread
-/// that ever started a loop has a team of its own, and other processes want the cores too.
+/// Members of an OpenMP team must not spin between two loops, as libomp lets them for 200 ms: every
+/// thread that ever started a team has its own, and other processes want the cores too.
 void LetTeamSleep() {
   static thread_local const bool done = (kmp_set_blocktime(0), true);
   static_cast<void>(done);
@@ -54,18 +54,20 @@ int WantedTeam(double total_ns) {
   return wanted;
 }
 
-/// While it lives, the calling thread works on a part of a loop.
+/// While it lives, the calling thread works on a part of a loop. A helper, which does nothing else,
+/// starts no OpenMP team from then on; others see to that for the whole loop.
 class InLoop {
  public:
   explicit InLoop(const Cancellation* interruption)
-      : interruption_(interruption), before_(std::exchange(in_loop, true)) {}
+      : interruption_(interruption), before_(std::exchange(in_loop, true)) {
+    if (omp_get_max_threads() != 1) omp_set_num_threads(1);
+  }
   ~InLoop() { in_loop = before_; }
   InLoop(const InLoop&) = delete;
   InLoop& operator=(const InLoop&) = delete;
 
  private:
   const InterruptibleBy interruption_;
-  const OpenMpTeam alone_{0};
   const bool before_;
 };
 
@@ -109,14 +111,16 @@ void SerialFor(int64_t n, double cost_ns, absl::FunctionRef<void(int64_t begin, 
 
 void parallel_internal::Divide(int64_t n, double cost_ns,
                                absl::FunctionRef<void(int64_t begin, int64_t end)> fn) {
+  LetTeamSleep();  // of a library that `fn` calls
   const double total_ns = cost_ns * static_cast<double>(n);
   const int wanted = WantedExtra(total_ns, kLeastNs, kMinShareNs);
   const ExtraThreads threads(static_cast<int>(std::min<int64_t>(n - 1, wanted)));
   if (threads.count() == 0) return RunRange(0, n, cost_ns, fn);
+  const OpenMpTeam alone(0);
   const Cancellation* const interruption = CurrentInterruption();
   std::atomic<bool> failed{false};
   std::exception_ptr error;  // of whoever set `failed`
-  // Two parts for each thread: one that comes late gets fewer.
+  // Two parts for each thread: a thread that comes late gets fewer.
   const int64_t parts = std::min<int64_t>(n, int64_t{2} * (1 + threads.count()));
   const int64_t share = n / parts, rest = n % parts;
   RunParts(static_cast<int>(parts), threads.count(), total_ns / static_cast<double>(parts),

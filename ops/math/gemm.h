@@ -22,11 +22,11 @@ inline constexpr double kGemmBlockWork = 4e10;
 /// the budget allows. 16-bit floats are multiplied in float. ResourceExhausted when memory is out.
 /// A product of more than `block_work` multiplications is made in blocks of rows, and left
 /// unfinished between two of them when the kernel is interrupted (see core/base/interruption.h).
-/// How it is cut depends on the shape alone.
+/// How it is cut into these depends on the shape alone.
 Status Gemm(DType type, const GemmShape& shape, const void* a, const void* b, void* c,
             double block_work = kGemmBlockWork);
 
-/// oneDNN's product of floats, uncut; sizes are at least 1.
+/// oneDNN's product of floats; sizes are at least 1.
 Status GemmFloat(const GemmShape& shape, const float* a, const float* b, float* c);
 
 }  // namespace tenon

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <dnnl.hpp>
 
-#include <algorithm>
 #include <array>
 #include <map>
 #include <memory>
@@ -122,18 +121,20 @@ void Multiply(const GemmShape& s, int team_size, const float* a, const float* b,
   found->second->Run(a, b, c);
 }
 
-/// How many parts the threads of the process make a product in, each of some rows. It depends on
-/// how many threads there may be and not on how many have nothing to do, so that results are the
-/// same in each run. A part reads all of the second matrix: with one that a core's cache does not
-/// hold, and with few rows, oneDNN's own team is faster.
+/// How many parts a product is made in, each of some rows, which several threads may share: a power
+/// of two. It depends on the shape alone, so that such products are the same on any number of
+/// threads. A part reads all of the second matrix: with one that a core's cache does not hold, and
+/// with few rows, oneDNN's own team is faster.
 int64_t NumParts(const GemmShape& s) {
-  constexpr double kLeastNs = 40e3;
-  constexpr int64_t kLeastRows = 48, kCached = 1 << 18;
-  const int64_t threads = ThreadBudget();
-  if (threads == 1 || s.n * s.k > kCached || IsByColumns(s) || s.n == 1) return 1;
-  const int64_t parts = std::min(
-      {static_cast<int64_t>(Work(s) * kMultiplyAddNs / kLeastNs), s.m / kLeastRows, 2 * threads});
-  return parts > threads ? parts / threads * threads : std::max<int64_t>(parts, 1);
+  constexpr double kLeastNs = 70e3;
+  constexpr int64_t kLeastRows = 48, kCached = 1 << 18, kMost = 16;
+  if (s.n * s.k > kCached || IsByColumns(s) || s.n == 1) return 1;
+  int64_t parts = 1;
+  while (parts < kMost && s.m >= 2 * parts * kLeastRows &&
+         Work(s) * kMultiplyAddNs >= static_cast<double>(2 * parts) * kLeastNs) {
+    parts *= 2;
+  }
+  return parts;
 }
 
 /// The first row of a part: a multiple of the rows that oneDNN takes together.

@@ -159,7 +159,11 @@ Status Update::CheckScalars(absl::Span<const Bound> bounds) const {
 void Update::ForEachPart(double element_ns, absl::FunctionRef<void(int64_t, int64_t)> fn) const {
   if (!is_sparse()) return ParallelFor(current[0]->num_elements(), element_ns, fn);
   const double row_ns = 5 + element_ns * static_cast<double>(width);
-  ParallelFor(kShares, row_ns * static_cast<double>(rows.size()) / kShares, fn);
+  // Each range looks at all rows: there are no more ranges than threads.
+  const int64_t ranges = std::min<int64_t>(kShares, ThreadBudget());
+  const auto first = [=](int64_t range) { return range * kShares / ranges; };
+  ParallelFor(ranges, row_ns * static_cast<double>(rows.size()) / static_cast<double>(ranges),
+              [&](int64_t begin, int64_t end) { fn(first(begin), first(end)); });
 }
 
 namespace {

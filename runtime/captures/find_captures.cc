@@ -112,6 +112,8 @@ bool MayWait(const Node& node) {
     return false;
   }
   if (takes_handle) return !UsesVariablesOnly(node);
+  // A staging area without a handle may be full: what puts something there gives nothing.
+  if (outputs.empty()) return node.schema().FindAttr("capacity") != nullptr;
   // What gives nothing but handles makes them.
   return !std::all_of(outputs.begin(), outputs.end(), is_handle);
 }

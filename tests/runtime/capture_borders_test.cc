@@ -164,47 +164,54 @@ TEST_F(CaptureBordersTest, NorWhereTheQueueIsTakenByReference) {
   for (int i = 0; i < 4; ++i) RunBoth({{x, Filled({4}, 0.1f * static_cast<float>(i))}}, {y}, {put});
 }
 
-/// A step puts a value into a queue that is full, and takes one out behind other work.
-class FullQueueTest : public CaptureBordersTest {
+/// How a step reaches the values that wait.
+enum class Waiting { kQueue, kQueueByReference, kStagingArea };
+
+/// A step puts a value into a queue or a staging area that is full, and takes one out behind other
+/// work.
+class FullQueueTest : public CaptureBordersTest, public ::testing::WithParamInterface<Waiting> {
  protected:
-  void Build(bool by_reference) {
-    const GraphBuilding building(graph_);
-    x_ = Placeholder(DType::kFloat, PartialShape{4});
-    const Output queue = by_reference ? FIFOQueue({DType::kFloat}, {.capacity = 1})
-                                      : FIFOQueueV2({DType::kFloat}, {.capacity = 1});
-    const auto put = [&](const Output& value) {
-      return by_reference ? QueueEnqueue(queue, {value}) : QueueEnqueueV2(queue, {value});
-    };
-    fill_ = put(Const(Filled({4}, 1)));
-    Node* const wait = put(Const(Filled({4}, 2)));
-    {
-      const ControlDependencies after({wait});
-      behind_ = Curve(x_);
-    }
-    const ControlDependencies after({HostStep(Curve(Neg(x_)))});
-    taken_ = (by_reference ? QueueDequeue(queue, {DType::kFloat})
-                           : QueueDequeueV2(queue, {DType::kFloat}))[0];
+  Node* Put(const Output& value) {
+    if (GetParam() == Waiting::kQueue) return QueueEnqueueV2(queue_, {value});
+    if (GetParam() == Waiting::kQueueByReference) return QueueEnqueue(queue_, {value});
+    return Stage({value}, {.capacity = 1, .shared_name = "full"});
+  }
+  Output Take() {
+    if (GetParam() == Waiting::kQueue) return QueueDequeueV2(queue_, {DType::kFloat})[0];
+    if (GetParam() == Waiting::kQueueByReference) return QueueDequeue(queue_, {DType::kFloat})[0];
+    return Unstage({DType::kFloat}, {.capacity = 1, .shared_name = "full"})[0];
   }
 
-  void FillAndRun() {
-    Start();
-    RunBoth({}, {}, {fill_});
-    for (int i = 0; i < 4; ++i) RunBoth({{x_, Filled({4}, 0.5f)}}, {behind_, taken_});
-  }
-
-  Node* fill_ = nullptr;
-  Output x_, behind_, taken_;
+  Output queue_;
 };
 
-TEST_F(FullQueueTest, WhatFollowsAPutDoesNotHoldBackWhatMakesRoom) {
-  Build(/*by_reference=*/false);
-  FillAndRun();
+TEST_P(FullQueueTest, WhatFollowsAPutDoesNotHoldBackWhatMakesRoom) {
+  Node* fill = nullptr;
+  Output x, behind, taken;
+  {
+    const GraphBuilding building(graph_);
+    x = Placeholder(DType::kFloat, PartialShape{4});
+    if (GetParam() == Waiting::kQueue) queue_ = FIFOQueueV2({DType::kFloat}, {.capacity = 1});
+    if (GetParam() == Waiting::kQueueByReference) {
+      queue_ = FIFOQueue({DType::kFloat}, {.capacity = 1});
+    }
+    fill = Put(Const(Filled({4}, 1)));
+    Node* const wait = Put(Const(Filled({4}, 2)));
+    {
+      const ControlDependencies after({wait});
+      behind = Curve(x);
+    }
+    const ControlDependencies after({HostStep(Curve(Neg(x)))});
+    taken = Take();
+  }
+  Start();
+  RunBoth({}, {}, {fill});
+  for (int i = 0; i < 4; ++i) RunBoth({{x, Filled({4}, 0.5f)}}, {behind, taken});
 }
 
-TEST_F(FullQueueTest, NorWhereTheQueueIsTakenByReference) {
-  Build(/*by_reference=*/true);
-  FillAndRun();
-}
+INSTANTIATE_TEST_SUITE_P(All, FullQueueTest,
+                         ::testing::Values(Waiting::kQueue, Waiting::kQueueByReference,
+                                           Waiting::kStagingArea));
 
 }  // namespace
 }  // namespace tenon::testing

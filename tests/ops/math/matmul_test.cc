@@ -159,7 +159,7 @@ TEST(MatMulTest, LargeProductsOfFewRowsOrColumnsAgreeForAnyNumberOfThreads) {
   SetThreadBudget(before);
 }
 
-TEST(MatMulTest, ProductsInPartsDoNotDependOnWhoIsFree) {
+TEST(MatMulTest, ProductsInPartsAreTheSameOnAnyNumberOfThreads) {
   const int before = ThreadBudget();
   SetThreadBudget(3);
   for (const GemmShape& form : {GemmShape{100, 100, 784}, GemmShape{784, 100, 100},
@@ -176,6 +176,10 @@ TEST(MatMulTest, ProductsInPartsDoNotDependOnWhoIsFree) {
           const BusyThread one, two, three;
           ASSERT_TRUE(Gemm(DType::kFloat, s, a.raw_data(), b.raw_data(), alone.raw_data()).ok());
         }
+        EXPECT_TRUE(c.Equals(alone));
+        SetThreadBudget(1);
+        ASSERT_TRUE(Gemm(DType::kFloat, s, a.raw_data(), b.raw_data(), alone.raw_data()).ok());
+        SetThreadBudget(3);
         ExpectProduct(s, a, b, c);
         EXPECT_TRUE(c.Equals(alone));
         if (HasFatalFailure()) return SetThreadBudget(before);
