@@ -126,7 +126,7 @@ void Multiply(const GemmShape& s, int team_size, const float* a, const float* b,
 /// threads. A part reads all of the second matrix: with one that a core's cache does not hold, and
 /// with few rows, oneDNN's own team is faster.
 int64_t NumParts(const GemmShape& s) {
-  constexpr double kLeastNs = 70e3;
+  constexpr double kLeastNs = 40e3;
   constexpr int64_t kLeastRows = 48, kCached = 1 << 18, kMost = 16;
   if (s.n * s.k > kCached || IsByColumns(s) || s.n == 1) return 1;
   int64_t parts = 1;
