@@ -21,7 +21,7 @@ namespace {
 constexpr int64_t kAwakeNs = 200'000;
 /// Work that is worth waking somebody for, even where no other loop has been near.
 constexpr double kWorthWakingNs = 150e3;
-/// What there should be to do for each thread, the caller's and those that are woken.
+/// The least work for each thread, the caller's and those that are woken.
 constexpr double kShareNs = 100e3;
 /// Work for which a helper that comes late is soon enough: also one that is to be left asleep.
 constexpr double kLongNs = 1e6;

@@ -16,10 +16,10 @@ extern "C" void kmp_set_blocktime(int ms);  // libomp's; a compiler's own omp.h 
 namespace tenon {
 namespace {
 
-/// What one thread should at least have to do in a loop.
+/// The least work of one thread in a loop.
 constexpr double kMinShareNs = 30e3;
-/// The same in an OpenMP team, and the least work for which its threads are woken: that takes tens
-/// of microseconds, on a virtual machine a hundred.
+/// The least work of one thread in an OpenMP team, and of a whole team whose threads are woken:
+/// that takes tens of microseconds, on a virtual machine a hundred.
 constexpr double kMinTeamShareNs = 100e3, kLeastTeamNs = 300e3;
 /// What a thread does at most, about, before it looks whether the kernel is interrupted. Guesses of
 /// costs are often ten times too low.

@@ -112,9 +112,9 @@ bool MayWait(const Node& node) {
     return false;
   }
   if (takes_handle) return !UsesVariablesOnly(node);
-  // A staging area without a handle may be full: what puts something there gives nothing.
+  // A staging area, which has no handle, may be full; an op that puts a tuple there gives nothing.
   if (outputs.empty()) return node.schema().FindAttr("capacity") != nullptr;
-  // What gives nothing but handles makes them.
+  // Ops that give nothing but handles make the resources.
   return !std::all_of(outputs.begin(), outputs.end(), is_handle);
 }
 
