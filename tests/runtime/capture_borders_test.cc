@@ -136,41 +136,19 @@ TEST_F(CaptureBordersTest, ASessionWithItsOwnVariablesUpdatesThose) {
   device_ = nullptr;
 }
 
-TEST_F(CaptureBordersTest, WhatFillsAQueueDoesNotWaitForWhatEmptiesIt) {
-  Output x, y;
-  Node* put = nullptr;
-  {
-    const GraphBuilding building(graph_);
-    x = Placeholder(DType::kFloat, PartialShape{4});
-    const Output queue = FIFOQueueV2({DType::kFloat});
-    put = QueueEnqueueV2(queue, {Curve(x)});
-    y = Curve(QueueDequeueV2(queue, {DType::kFloat})[0]);
-  }
-  Start();
-  for (int i = 0; i < 4; ++i) RunBoth({{x, Filled({4}, 0.1f * static_cast<float>(i))}}, {y}, {put});
-}
-
-TEST_F(CaptureBordersTest, NorWhereTheQueueIsTakenByReference) {
-  Output x, y;
-  Node* put = nullptr;
-  {
-    const GraphBuilding building(graph_);
-    x = Placeholder(DType::kFloat, PartialShape{4});
-    const Output queue = FIFOQueue({DType::kFloat});
-    put = QueueEnqueue(queue, {Curve(x)});
-    y = Curve(QueueDequeue(queue, {DType::kFloat})[0]);
-  }
-  Start();
-  for (int i = 0; i < 4; ++i) RunBoth({{x, Filled({4}, 0.1f * static_cast<float>(i))}}, {y}, {put});
-}
-
 /// How a step reaches the values that wait.
 enum class Waiting { kQueue, kQueueByReference, kStagingArea };
 
-/// A step puts a value into a queue or a staging area that is full, and takes one out behind other
-/// work.
-class FullQueueTest : public CaptureBordersTest, public ::testing::WithParamInterface<Waiting> {
+/// A step puts a value into a queue or a staging area of one place, and takes one out.
+class CapturesBesideQueuesTest : public CaptureBordersTest,
+                                 public ::testing::WithParamInterface<Waiting> {
  protected:
+  void MakeQueue() {
+    if (GetParam() == Waiting::kQueue) queue_ = FIFOQueueV2({DType::kFloat}, {.capacity = 1});
+    if (GetParam() == Waiting::kQueueByReference) {
+      queue_ = FIFOQueue({DType::kFloat}, {.capacity = 1});
+    }
+  }
   Node* Put(const Output& value) {
     if (GetParam() == Waiting::kQueue) return QueueEnqueueV2(queue_, {value});
     if (GetParam() == Waiting::kQueueByReference) return QueueEnqueue(queue_, {value});
@@ -185,16 +163,27 @@ class FullQueueTest : public CaptureBordersTest, public ::testing::WithParamInte
   Output queue_;
 };
 
-TEST_P(FullQueueTest, WhatFollowsAPutDoesNotHoldBackWhatMakesRoom) {
+TEST_P(CapturesBesideQueuesTest, WhatFillsOneDoesNotWaitForWhatEmptiesIt) {
+  Output x, y;
+  Node* put = nullptr;
+  {
+    const GraphBuilding building(graph_);
+    x = Placeholder(DType::kFloat, PartialShape{4});
+    MakeQueue();
+    put = Put(Curve(x));
+    y = Curve(Take());
+  }
+  Start();
+  for (int i = 0; i < 4; ++i) RunBoth({{x, Filled({4}, 0.1f * static_cast<float>(i))}}, {y}, {put});
+}
+
+TEST_P(CapturesBesideQueuesTest, WhatFollowsAPutIntoAFullOneDoesNotHoldBackWhatMakesRoom) {
   Node* fill = nullptr;
   Output x, behind, taken;
   {
     const GraphBuilding building(graph_);
     x = Placeholder(DType::kFloat, PartialShape{4});
-    if (GetParam() == Waiting::kQueue) queue_ = FIFOQueueV2({DType::kFloat}, {.capacity = 1});
-    if (GetParam() == Waiting::kQueueByReference) {
-      queue_ = FIFOQueue({DType::kFloat}, {.capacity = 1});
-    }
+    MakeQueue();
     fill = Put(Const(Filled({4}, 1)));
     Node* const wait = Put(Const(Filled({4}, 2)));
     {
@@ -209,7 +198,7 @@ TEST_P(FullQueueTest, WhatFollowsAPutDoesNotHoldBackWhatMakesRoom) {
   for (int i = 0; i < 4; ++i) RunBoth({{x, Filled({4}, 0.5f)}}, {behind, taken});
 }
 
-INSTANTIATE_TEST_SUITE_P(All, FullQueueTest,
+INSTANTIATE_TEST_SUITE_P(All, CapturesBesideQueuesTest,
                          ::testing::Values(Waiting::kQueue, Waiting::kQueueByReference,
                                            Waiting::kStagingArea));
 

@@ -3,8 +3,10 @@
 
 #include <cmath>
 #include <complex>
+#include <initializer_list>
 #include <random>
 
+#include "absl/functional/function_ref.h"
 #include "core/base/interruption.h"
 #include "core/base/parallel.h"
 #include "ops/math/gemm.h"
@@ -136,57 +138,52 @@ TEST(MatMulTest, ProductsOfFloatsOfEveryFormIncludeNoNumbers) {
   }
 }
 
-TEST(MatMulTest, LargeProductsOfFewRowsOrColumnsAgreeForAnyNumberOfThreads) {
-  const int before = ThreadBudget();
-  for (const GemmShape& form : {GemmShape{1, 5000, 4000}, GemmShape{5000, 1, 4000},
-                                GemmShape{16, 4096, 300}, GemmShape{2000, 3, 1000}}) {
-    const Tensor a = Sample(DType::kFloat, {form.m * form.k}, -1, 1, 1);
-    const Tensor b = Sample(DType::kFloat, {form.k * form.n}, -1, 1, 2);
-    for (const bool transpose_a : {false, true}) {
-      for (const bool transpose_b : {false, true}) {
-        const GemmShape s{form.m, form.n, form.k, transpose_a, transpose_b};
-        for (const int threads : {1, 2}) {
-          SetThreadBudget(threads);
-          Tensor c(DType::kFloat, {s.m * s.n});
-          SCOPED_TRACE(StrCat(s.m, "x", s.k, "x", s.n, " ", s.transpose_a, s.transpose_b));
-          ASSERT_TRUE(Gemm(DType::kFloat, s, a.raw_data(), b.raw_data(), c.raw_data()).ok());
-          ExpectProduct(s, a, b, c);
-          if (HasFatalFailure()) return SetThreadBudget(before);
-        }
-      }
-    }
-  }
-  SetThreadBudget(before);
-}
-
-TEST(MatMulTest, ProductsInPartsAreTheSameOnAnyNumberOfThreads) {
-  const int before = ThreadBudget();
-  SetThreadBudget(3);
-  for (const GemmShape& form : {GemmShape{100, 100, 784}, GemmShape{784, 100, 100},
-                                GemmShape{97, 16, 5000}, GemmShape{1000, 37, 200}}) {
+/// Calls `fn` for products of the sizes with each of the four transpositions.
+void ForEachProduct(
+    std::initializer_list<GemmShape> forms,
+    absl::FunctionRef<void(const GemmShape&, const Tensor& a, const Tensor& b)> fn) {
+  for (const GemmShape& form : forms) {
     const Tensor a = Sample(DType::kFloat, {form.m * form.k}, -1, 1, 1);
     const Tensor b = Sample(DType::kFloat, {form.k * form.n}, -1, 1, 2);
     for (const bool transpose_a : {false, true}) {
       for (const bool transpose_b : {false, true}) {
         const GemmShape s{form.m, form.n, form.k, transpose_a, transpose_b};
         SCOPED_TRACE(StrCat(s.m, "x", s.k, "x", s.n, " ", s.transpose_a, s.transpose_b));
-        Tensor c(DType::kFloat, {s.m * s.n}), alone(DType::kFloat, {s.m * s.n});
-        ASSERT_TRUE(Gemm(DType::kFloat, s, a.raw_data(), b.raw_data(), c.raw_data()).ok());
-        {
-          const BusyThread one, two, three;
-          ASSERT_TRUE(Gemm(DType::kFloat, s, a.raw_data(), b.raw_data(), alone.raw_data()).ok());
-        }
-        EXPECT_TRUE(c.Equals(alone));
-        SetThreadBudget(1);
-        ASSERT_TRUE(Gemm(DType::kFloat, s, a.raw_data(), b.raw_data(), alone.raw_data()).ok());
-        SetThreadBudget(3);
-        ExpectProduct(s, a, b, c);
-        EXPECT_TRUE(c.Equals(alone));
-        if (HasFatalFailure()) return SetThreadBudget(before);
+        fn(s, a, b);
+        if (::testing::Test::HasFatalFailure()) return;
       }
     }
   }
+}
+
+/// The product as so many threads of the process make it.
+Tensor ProductBy(int threads, const GemmShape& s, const Tensor& a, const Tensor& b) {
+  const int before = ThreadBudget();
+  SetThreadBudget(threads);
+  Tensor c(DType::kFloat, {s.m * s.n});
+  EXPECT_TRUE(Gemm(DType::kFloat, s, a.raw_data(), b.raw_data(), c.raw_data()).ok());
   SetThreadBudget(before);
+  return c;
+}
+
+TEST(MatMulTest, LargeProductsOfFewRowsOrColumnsAgreeForAnyNumberOfThreads) {
+  ForEachProduct({{1, 5000, 4000}, {5000, 1, 4000}, {16, 4096, 300}, {2000, 3, 1000}},
+                 [](const GemmShape& s, const Tensor& a, const Tensor& b) {
+                   for (const int threads : {1, 2}) {
+                     ExpectProduct(s, a, b, ProductBy(threads, s, a, b));
+                   }
+                 });
+}
+
+TEST(MatMulTest, ProductsInPartsAreTheSameOnAnyNumberOfThreads) {
+  ForEachProduct({{100, 100, 784}, {784, 100, 100}, {97, 16, 5000}, {1000, 37, 200}},
+                 [](const GemmShape& s, const Tensor& a, const Tensor& b) {
+                   const Tensor c = ProductBy(3, s, a, b);
+                   ExpectProduct(s, a, b, c);
+                   EXPECT_TRUE(ProductBy(1, s, a, b).Equals(c));
+                   const BusyThread one, two, three;
+                   EXPECT_TRUE(ProductBy(3, s, a, b).Equals(c));
+                 });
 }
 
 TEST(MatMulTest, AnEmptySumIsZero) {
